@@ -1,0 +1,603 @@
+"""TOML and `a.b=c` words in, one checked Config out: every setting of the project stands on this page.
+
+A config is laid in four layers, each over the one before: the defaults here, a preset (`regard/presets/*.toml`), a
+file (`--config`), the words of the command line (`--set encoder.layers=4`). What contradicts itself is refused here,
+before anything is built.
+"""
+
+import tomllib
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn, Self, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from regard.errors import ConfigError, MissingError
+
+Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+Share = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
+Real = Annotated[float, Field(allow_inf_nan=False)]
+
+Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
+ScoreName = Literal["dot", "scaled", "bilinear", "reduced-rank", "additive", "distance", "mean"]
+PositionName = Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"]
+CellName = Literal["elman", "gru", "lstm"]
+TaskName = Literal["transduce", "fill", "caption"]
+
+# Positions that act on embeddings serve any network; the others act inside self-attention.
+ADDED = ("sinusoidal", "learned", "none")
+
+
+class Section(BaseModel):
+    """A group of settings: unknown words are refused, values never change after checking."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+# ── data and tokens ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Data(Section):
+    """What is read from the file."""
+
+    source: tuple[str, ...] = Field(default=(), strict=False)  # columns by name or position from 1; () = the first of two
+    target: str = ""  # one column; "" = the second of two
+    tags: tuple[str, ...] = Field(default=(), strict=False)  # source columns whose words are tags, each one token
+    max_source: Positive = 256  # tokens; longer lines are left out of training and cut, with a warning, in `run`
+    max_target: Positive = 256
+    skip_bad: bool = False  # leave bad lines out instead of stopping
+
+
+class Tokens(Section):
+    """What a token is, on each side."""
+
+    source: Kind = "characters"
+    target: Kind = "characters"
+    size: Positive = 8000  # of a vocabulary of words, bpe or unigram
+    shared: bool = False  # one vocabulary for both sides
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.shared and self.source != self.target:
+            refuse("tokens.shared", f"one vocabulary can not hold {self.source} and {self.target} tokens")
+        return self
+
+
+# ── encoders ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Nothing(Section):
+    """No network on this side: decoder-only or encoder-only models."""
+
+    kind: Literal["none"] = "none"
+
+
+class Lookup(Section):
+    """How one attention compares queries with keys."""
+
+    score: ScoreName = "scaled"
+    rank: Positive = 16  # of the reduced-rank score
+    heads: Positive = 1
+    projections: bool = True  # queries, keys and values are projections of what is compared
+
+    def check_heads(self, width: int, where: str) -> None:
+        if width % self.heads:
+            refuse(f"{where}.heads", f"width {width} can not be divided by {self.heads} heads")
+
+
+class RecurrentEncoder(Section):
+    """A loop over the source."""
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: CellName = "gru"
+    layers: Positive = 1
+    width: Positive = 128  # of the states; both directions together
+    embedding: Positive | None = None  # width of the embeddings; none = width
+    directions: Literal["forward", "backward", "both"] = "both"
+    position: PositionName = "none"
+    dropout: Share = 0.0
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.directions == "both" and self.width % 2:
+            refuse("encoder.width", f"{self.width} can not be divided between two directions")
+        check_added(self.position, "encoder", "a recurrent network")
+        return self
+
+
+class ConvolutionalEncoder(Section):
+    """Stacked convolutions with gates and residuals."""
+
+    kind: Literal["convolutional"] = "convolutional"
+    layers: Positive = 4
+    width: Positive = 128
+    kernel: Positive = 3
+    position: PositionName = "learned"
+    dropout: Share = 0.1
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.kernel % 2 == 0:
+            refuse("encoder.kernel", f"an even kernel ({self.kernel}) has no middle; an encoder needs an odd one")
+        check_added(self.position, "encoder", "a convolutional network")
+        return self
+
+
+class AttentionBlocks(Lookup):
+    """Blocks of attention and feed-forward, as an encoder or a decoder."""
+
+    layers: Positive = 2
+    width: Positive = 128
+    heads: Positive = 4
+    feedforward: Positive | None = None  # width inside; none = 4 × width
+    gated: bool = False  # a gated feed-forward instead of a plain one
+    activation: Literal["relu", "gelu", "silu"] = "relu"
+    norm: Literal["layer", "rms"] = "layer"
+    norm_first: bool = True  # before the part, inside the residual; false = after it, as in the original
+    position: PositionName = "sinusoidal"
+    dropout: Share = 0.1
+
+
+class AttentionEncoder(AttentionBlocks):
+    """Self-attention over the source."""
+
+    kind: Literal["attention"] = "attention"
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        self.check_heads(self.width, "encoder")
+        check_blocks(self, "encoder")
+        return self
+
+
+class ImageEncoder(AttentionBlocks):
+    """A picture as a row of places: a convolutional grid, or patches with self-attention between them."""
+
+    kind: Literal["image"] = "image"
+    form: Literal["grid", "patches"] = "grid"
+    size: Positive = 32  # pixels a side; pictures are resized to it
+    channels: Literal[1, 3] = 3
+    patch: Positive = 4  # pixels a side of one place
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.size % self.patch:
+            refuse("encoder.patch", f"size {self.size} can not be divided into places of {self.patch} pixels")
+        if self.form == "grid" and self.patch & (self.patch - 1):
+            refuse("encoder.patch", f"a grid halves the picture again and again; {self.patch} is not a power of two")
+        check_added(self.position, "encoder", "a picture")
+        self.check_heads(self.width, "encoder")
+        return self
+
+
+# ── decoders ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class RecurrentDecoder(Lookup):
+    """A loop over the target. `context` says how it sees the source:
+
+    none    only through the state it starts from
+    fixed   one vector, the summary of the source, fed in at every step (Cho et al. 2014)
+    output  attention with the new state, joined to the output (Luong et al. 2015, without input feeding)
+    feed    as `output`, and what was joined is fed into the next step (Luong et al. 2015)
+    input   attention with the old state, joined to the input and the output (Bahdanau et al. 2015)
+    """
+
+    kind: Literal["recurrent"] = "recurrent"
+    cell: CellName = "gru"
+    layers: Positive = 1
+    width: Positive = 128
+    embedding: Positive | None = None
+    context: Literal["none", "fixed", "output", "feed", "input"] = "output"
+    bridge: Literal["copy", "last", "mean", "zero"] = "last"  # what the first state is made of
+    position: PositionName = "none"
+    dropout: Share = 0.0
+
+    @property
+    def attends(self) -> bool:
+        return self.context in ("output", "feed", "input")
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.attends:
+            self.check_heads(self.width, "decoder")
+        check_added(self.position, "decoder", "a recurrent network")
+        return self
+
+
+class ConvolutionalDecoder(Lookup):
+    """Stacked causal convolutions with gates and residuals; attention to the source in each."""
+
+    kind: Literal["convolutional"] = "convolutional"
+    layers: Positive = 4
+    width: Positive = 128
+    kernel: Annotated[int, Field(ge=2)] = 3
+    position: PositionName = "learned"
+    dropout: Share = 0.1
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        self.check_heads(self.width, "decoder")
+        check_added(self.position, "decoder", "a convolutional network")
+        return self
+
+
+class AttentionDecoder(AttentionBlocks):
+    """Causal self-attention over the target, attention to the source."""
+
+    kind: Literal["attention"] = "attention"
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        self.check_heads(self.width, "decoder")
+        check_blocks(self, "decoder")
+        return self
+
+
+Encoder = Annotated[
+    Nothing | RecurrentEncoder | ConvolutionalEncoder | AttentionEncoder | ImageEncoder, Field(discriminator="kind")
+]
+Decoder = Annotated[
+    Nothing | RecurrentDecoder | ConvolutionalDecoder | AttentionDecoder, Field(discriminator="kind")
+]
+
+
+class Embedding(Section):
+    """The tables of token vectors."""
+
+    scale: bool = True  # multiplied by the square root of their width
+    tie_source: bool = False  # source and target share one table
+    tie_output: bool = False  # the output layer is the target's table
+    dropout: Share = 0.0
+
+
+# ── training and decoding ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Fill(Section):
+    """Which tokens the `fill` task hides, and behind what."""
+
+    share: Annotated[float, Field(gt=0.0, lt=1.0)] = 0.15
+    mask: Probability = 0.8
+    random: Probability = 0.1  # the rest keep their token
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.mask + self.random > 1.0:
+            refuse("fill.random", f"fill.mask {self.mask} and fill.random {self.random} are more than all")
+        return self
+
+
+class Train(Section):
+    """One run of training."""
+
+    seed: Annotated[int, Field(ge=0)] = 0
+    steps: Positive = 2000  # updates at most
+    minutes: Annotated[float, Field(gt=0.0)] | None = None  # at most this long
+    tokens_per_batch: Positive = 2048  # padded tokens of the longer side
+    accumulate: Positive = 1  # batches an update
+    learning_rate: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 2e-3
+    schedule: Literal["inverse-sqrt", "cosine", "constant"] = "cosine"
+    warmup: Annotated[int, Field(ge=0)] = 100
+    weight_decay: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.01
+    beta1: Share = 0.9
+    beta2: Share = 0.98
+    clip: Annotated[float, Field(gt=0.0)] = 1.0  # greatest norm of the gradient
+    label_smoothing: Share = 0.0
+    forcing: Probability = 1.0  # how often a decoder is fed the true token rather than its own; 0 = free running
+    forcing_end: Probability | None = None  # where `forcing` has come by the last step; none = it stays
+    validate_steps: Positive = 250
+    checkpoint_steps: Positive = 250
+    validate_examples: Positive = 500  # decoded at each validation
+    patience: Positive | None = None  # validations without a better one before the run ends
+    metric: Literal["exact", "bleu", "chrf", "cer", "loss", "accuracy"] = "exact"  # decides which weights are best
+    average: Annotated[int, Field(ge=0)] = 0  # last checkpoints whose mean is tried at the end; 0 = none
+    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    device: str = "auto"
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        if self.average == 1:
+            refuse("train.average", "the mean of one checkpoint is that checkpoint; say 0 or at least 2")
+        if self.warmup >= self.steps and self.schedule == "cosine":
+            refuse("train.warmup", f"{self.warmup} steps of warm-up leave nothing of {self.steps} steps")
+        return self
+
+
+class Search(Section):
+    """How outputs are found when nobody says otherwise."""
+
+    beam: Positive = 1
+    length_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 1.0  # log probability ÷ length to this power
+    length_ratio: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 2.0  # longest output: ratio × source + extra
+    length_extra: Annotated[int, Field(ge=0)] = 32
+
+
+class Config(Section):
+    """Everything that makes one model and one run."""
+
+    about: str = ""
+    preset: str = ""
+    task: TaskName = "transduce"
+    data: Data = Data()
+    tokens: Tokens = Tokens()
+    encoder: Encoder = Field(default_factory=RecurrentEncoder)
+    decoder: Decoder = Field(default_factory=RecurrentDecoder)
+    embedding: Embedding = Embedding()
+    fill: Fill = Fill()
+    train: Train = Train()
+    search: Search = Search()
+
+    @model_validator(mode="after")
+    def check(self) -> Self:
+        check_sides(self)
+        check_decoder(self)
+        check_tying(self)
+        if (self.train.forcing < 1.0 or self.train.forcing_end is not None) and self.decoder.kind == "none":
+            refuse("train.forcing", "without a decoder there is no token to feed back")
+        return self
+
+
+# ── contradictions ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def refuse(where: str, why: str) -> NoReturn:
+    """Stops the checking of a config with a place and a reason."""
+    raise ValueError(f"{where}: {why}")
+
+
+def check_added(position: str, where: str, what: str) -> None:
+    if position not in ADDED:
+        refuse(f"{where}.position", f"{position} acts on the scores of self-attention, and {what} has none; "
+               f"expected one of {', '.join(ADDED)}")  # fmt: skip
+
+
+def check_blocks(blocks: AttentionBlocks, where: str) -> None:
+    """Rotary positions need a score that is a product of the turned vectors themselves."""
+    if blocks.position != "rotary":
+        return
+    if blocks.score not in ("dot", "scaled", "distance"):
+        refuse(f"{where}.position", f"rotary turns queries and keys so that their product knows the distance; "
+               f"with the score {blocks.score} it does not reach the result")  # fmt: skip
+    if (blocks.width // blocks.heads) % 2:
+        refuse(f"{where}.position", f"rotary turns pairs of numbers; a head of width "
+               f"{blocks.width // blocks.heads} is odd")  # fmt: skip
+
+
+def check_sides(c: Config) -> None:
+    """The task and the two sides fit each other."""
+    encoder, decoder = c.encoder.kind, c.decoder.kind
+    if encoder == "none" and decoder == "none":
+        refuse("decoder.kind", "a model needs an encoder or a decoder; both are none")
+    if (c.task == "caption") != (encoder == "image"):
+        refuse("encoder.kind", f"the task {c.task} can not read from the encoder {encoder}; "
+               "captions need encoder.kind=image, and nothing else has pictures")  # fmt: skip
+    if c.task == "fill" and (decoder != "none" or encoder == "none"):
+        refuse("decoder.kind", "the task fill answers at each source position: it needs an encoder and no decoder")
+    if c.task != "fill" and decoder == "none":
+        refuse("decoder.kind", f"the task {c.task} writes a target: it needs a decoder")
+    if encoder == "none" and not c.tokens.shared:
+        refuse("tokens.shared", "a model without an encoder reads source and target as one text: "
+               "it needs tokens.shared=true")  # fmt: skip
+
+
+def check_decoder(c: Config) -> None:
+    """What a decoder expects of the encoder before it."""
+    if isinstance(c.decoder, RecurrentDecoder):
+        if isinstance(c.encoder, Nothing) and c.decoder.context != "none":
+            refuse("decoder.context", f"{c.decoder.context} reads an encoder, and there is none; say none")
+        if c.decoder.bridge == "copy" and not isinstance(c.encoder, Nothing):
+            check_copy(c)
+        if isinstance(c.encoder, Nothing) and c.decoder.bridge != "zero":
+            refuse("decoder.bridge", f"{c.decoder.bridge} comes from an encoder, and there is none; say zero")
+        if c.decoder.attends:
+            check_lookup(c, c.decoder)
+    if isinstance(c.decoder, ConvolutionalDecoder) and not isinstance(c.encoder, Nothing):
+        check_lookup(c, c.decoder)
+    if isinstance(c.decoder, AttentionDecoder) and not isinstance(c.encoder, Nothing):
+        check_lookup(c, c.decoder)
+
+
+def check_copy(c: Config) -> None:
+    encoder, decoder = c.encoder, c.decoder
+    if not isinstance(encoder, RecurrentEncoder) or not isinstance(decoder, RecurrentDecoder):
+        refuse("decoder.bridge", f"copy hands over the states of a recurrent encoder; this one is {encoder.kind}")
+    for name in ("cell", "layers", "width"):
+        if getattr(encoder, name) != getattr(decoder, name):
+            refuse("decoder.bridge", f"copy needs the same {name} on both sides; found {getattr(encoder, name)} "
+                   f"and {getattr(decoder, name)}; the bridge last has no such need")  # fmt: skip
+
+
+def check_lookup(c: Config, decoder: RecurrentDecoder | ConvolutionalDecoder | AttentionDecoder) -> None:
+    """Without projections the two sides are compared as they are, so they must fit."""
+    assert not isinstance(c.encoder, Nothing)
+    if decoder.projections:
+        return
+    if isinstance(c.encoder, Nothing) or c.encoder.width == decoder.width:
+        return
+    refuse("decoder.projections", f"without projections encoder and decoder need one width; found "
+           f"{c.encoder.width} and {decoder.width}")  # fmt: skip
+
+
+def check_tying(c: Config) -> None:
+    source, target = embedding_width(c.encoder), embedding_width(c.decoder)
+    if c.embedding.tie_source:
+        if c.encoder.kind in ("none", "image") or c.decoder.kind == "none":
+            refuse("embedding.tie_source", "there is only one table of embeddings, nothing to tie")
+        if not c.tokens.shared:
+            refuse("embedding.tie_source", "one table needs one vocabulary: tokens.shared=true")
+        if source != target:
+            refuse("embedding.tie_source", f"one table has one width; found {source} and {target}")
+    if c.embedding.tie_output:
+        side = c.encoder if isinstance(c.decoder, Nothing) else c.decoder
+        if embedding_width(side) != getattr(side, "width", None):
+            refuse("embedding.tie_output", f"the output layer can be the table only at one width; found embeddings "
+                   f"of {embedding_width(side)} and states of {getattr(side, 'width', None)}")  # fmt: skip
+
+
+def embedding_width(side: Section) -> int | None:
+    """The width of a side's token vectors."""
+    width = getattr(side, "embedding", None) or getattr(side, "width", None)
+    return width if isinstance(width, int) else None
+
+
+# ── reading and laying one over another ──────────────────────────────────────────────────────────────────────────────
+
+Tree = dict[str, Any]
+
+
+def presets() -> list[str]:
+    """The names of all presets, sorted."""
+    return sorted(p.name.removesuffix(".toml") for p in resources.files("regard.presets").iterdir()
+                  if p.name.endswith(".toml"))  # fmt: skip
+
+
+def preset_text(name: str) -> str:
+    """The preset's file, as it stands."""
+    if name not in presets():
+        raise ConfigError(f"unknown preset {name!r}{nearest(name, presets())}; regard presets lists them")
+    return resources.files("regard.presets").joinpath(f"{name}.toml").read_text(encoding="utf-8")
+
+
+def resolve(preset: str | None = None, file: str | Path | None = None, words: list[str] | None = None) -> Config:
+    """One config out of a preset, a file and `a.b=c` words, each laid over the one before."""
+    below: Tree = {}
+    from_file = read_toml(Path(file)) if file else {}
+    name = preset or from_file.get("preset") or "rnn-attention"
+    below = lay(parse_toml(preset_text(str(name)), f"preset {name}"), {"preset": name})
+    below = lay(below, {key: value for key, value in from_file.items() if key != "preset"})
+    for word in words or []:
+        below = lay(below, parse_word(word))
+    return check_tree(below, str(file) if file else "config")
+
+
+def from_toml(text: str, where: str) -> Config:
+    """A config out of a file that holds all of it, such as the one in a model folder."""
+    return check_tree(parse_toml(text, where), where)
+
+
+def to_tree(c: Config) -> Tree:
+    """The config as plain values for TOML, what is None left out."""
+    tree = c.model_dump(mode="json", exclude_none=True)
+    assert isinstance(tree, dict)
+    return tree
+
+
+def read_toml(path: Path) -> Tree:
+    if not path.is_file():
+        raise MissingError(f"{path}: no such config file")
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (UnicodeDecodeError, OSError) as error:
+        raise ConfigError(f"{path}: can not be read as UTF-8 text: {error}") from None
+    return parse_toml(text, str(path))
+
+
+def parse_toml(text: str, where: str) -> Tree:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where}: not TOML: {error}") from None
+
+
+def parse_word(word: str) -> Tree:
+    """`encoder.layers=4` as a tree; a value that is not TOML is taken as text."""
+    name, sign, value = word.partition("=")
+    if not sign or not name.strip():
+        raise ConfigError(f"--set {word}: expected name=value, such as encoder.layers=4")
+    try:
+        leaf = tomllib.loads(f"value = {value}")["value"]
+    except tomllib.TOMLDecodeError:
+        leaf = value
+    tree: Any = leaf
+    for part in reversed(name.strip().split(".")):
+        tree = {part: tree}
+    assert isinstance(tree, dict)
+    return tree
+
+
+def lay(below: Tree, above: Tree) -> Tree:
+    """`above` over `below`; a section whose kind changes keeps only the settings that the new kind knows."""
+    result = dict(below)
+    for key, value in above.items():
+        old = result.get(key)
+        if isinstance(old, dict) and isinstance(value, dict):
+            if "kind" in value and value["kind"] != old.get("kind"):
+                old = {name: kept for name, kept in old.items() if name in known_settings(key, value["kind"])}
+            result[key] = lay(old, value)
+        else:
+            result[key] = value
+    return result
+
+
+def section_classes(side: str) -> dict[str, type[Section]]:
+    union = get_args(get_args({"encoder": Encoder, "decoder": Decoder}[side])[0])
+    return {c.model_fields["kind"].default: c for c in union}
+
+
+def known_settings(side: str, kind: object) -> set[str]:
+    """Settings of a kind of encoder or decoder, its kind left out."""
+    if side not in ("encoder", "decoder"):
+        return set()
+    found = section_classes(side).get(str(kind))
+    return set(found.model_fields) - {"kind"} if found else set()
+
+
+def check_tree(tree: Tree, where: str) -> Config:
+    for side in ("encoder", "decoder"):
+        part = tree.get(side)
+        if isinstance(part, dict) and "kind" not in part:
+            tree = {**tree, side: {"kind": "recurrent", **part}}
+    try:
+        return Config.model_validate(tree)
+    except ValidationError as error:
+        raise ConfigError(explain(error, where)) from None
+
+
+def explain(error: ValidationError, where: str) -> str:
+    """At most three lines of what is wrong with a config, each with the place and the nearest right name."""
+    problems = [explain_one(dict(e)) for e in error.errors(include_url=False)]
+    more = [f"… and {len(problems) - 2} more"] if len(problems) > 2 else []
+    return "\n".join([f"{where}: {problem}" for problem in problems[:2]] + more)
+
+
+def explain_one(e: Tree) -> str:
+    path = [str(part) for part in e["loc"]]
+    if len(path) > 1 and path[0] in ("encoder", "decoder") and path[1] in section_classes(path[0]):
+        fields = set(section_classes(path[0])[path[1]].model_fields)
+        path = [path[0], *path[2:]]
+    else:
+        fields = fields_at(path[:-1])
+    name = ".".join(path)
+    match e["type"]:
+        case "extra_forbidden":
+            return f"unknown setting {name}{nearest(path[-1], fields, path[:-1])}"
+        case "union_tag_invalid":
+            kinds = section_classes(path[0])
+            return f"{name}.kind: {e['ctx']['tag']!r} is not one of {', '.join(kinds)}" + nearest(
+                str(e["ctx"]["tag"]), kinds
+            )
+        case "value_error":
+            return str(e["ctx"]["error"])
+        case "literal_error":
+            expected = [str(word).strip("'") for word in e["ctx"]["expected"].replace(" or ", ", ").split(", ")]
+            return f"{name}: found {e['input']!r}{nearest(str(e['input']), expected)}; expected {', '.join(expected)}"
+        case _:
+            return f"{name}: found {e['input']!r}; {e['msg'][0].lower()}{e['msg'][1:]}"
+
+
+def fields_at(path: list[str]) -> set[str]:
+    """The names that a config knows below `path`."""
+    found: Any = Config
+    for part in path:
+        field = getattr(found, "model_fields", {}).get(part)
+        found = field.annotation if field is not None else None
+    return set(getattr(found, "model_fields", {}))
+
+
+def nearest(name: str, names: Any, path: list[str] | None = None) -> str:
+    """` (did you mean x?)` when some known name is close, else nothing."""
+    close = get_close_matches(name, list(names), n=1, cutoff=0.5)
+    return f" (did you mean {'.'.join([*(path or []), close[0]])}?)" if close else ""

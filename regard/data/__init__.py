@@ -1,0 +1,1 @@
+"""Files and text in, batches of token ids out."""

@@ -1,0 +1,653 @@
+"""A path in, examples out: .tsv, .csv, .jsonl (each also .gz), plain text, or two parallel files "a.en,a.de".
+
+A file becomes lines (`Source`), lines become records (one function for each format), and of a record the chosen columns
+become an `Example`. What is wrong is collected over the whole file and told once. The file is streamed, never held.
+"""
+
+import codecs
+import csv
+import difflib
+import gzip
+import json
+import os
+import re
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from io import BufferedReader
+from itertools import chain, islice, zip_longest
+from typing import Any
+
+from regard.errors import DataError, MissingError
+
+SAMPLE = 20  # records looked at before the first is read: enough to guess a delimiter, little enough to hold
+QUOTED = 60  # characters of a line shown in a message
+EMPTY = " \r"  # what may stand in a field that still counts as empty
+LONE_RETURN = "\udc0d"  # stands for "\r" inside the csv module, which would end a line there; never in decoded text
+
+SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
+TARGET_NAMES = (
+    "target",
+    "output",
+    "form",
+    "label",
+    "labels",
+    "answer",
+    "response",
+    "translation",
+    "phonemes",
+    "caption",
+)
+SOURCE_NAMES = (
+    "source",
+    "input",
+    "lemma",
+    "text",
+    "sentence",
+    "question",
+    "prompt",
+    "word",
+    "tags",
+    "context",
+    "image",
+)
+HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, "src", "tgt", "trg", "features", "tokens"}
+
+FOREIGN = {
+    b"\xff\xfe": "looks like UTF-16: save it as UTF-8",
+    b"\xfe\xff": "looks like UTF-16: save it as UTF-8",
+    b"\x1f\x8b": "looks like gzip: add .gz to its name",
+    b"PK\x03\x04": "looks like a spreadsheet or zip: save it as .tsv or .csv",
+}
+DELIMITERS = {
+    "tsv": {",": "commas: rename to .csv", ";": "semicolons: replace them by tabs", "|": "bars: replace them by tabs"},
+    "csv": {
+        "\t": "tabs: rename to .tsv",
+        ";": "semicolons: replace them by commas",
+        "|": "bars: replace them by commas",
+    },
+}
+# C0, DEL, C1, line and paragraph separators, marks that change the direction of text, lone surrogates.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Which columns are read: by position ("1", "2") or by the name in the header or JSON object."""
+
+    source: tuple[str, ...] = ()  # () = choose: the first of two
+    target: str | None = ""  # "" = choose: the second of two; None = the task reads no target
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One line of data: its source columns, its target, and where it stood."""
+
+    source: tuple[str, ...]
+    target: str | None
+    line: int
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file that was read: its examples, and notes on what was tolerated."""
+
+    path: str
+    examples: list[Example]
+    notes: list[str]
+    source_names: tuple[str, ...]
+    target_name: str | None
+    skipped: int = 0
+
+
+CHOOSE = Columns()
+
+
+def escape(text: str) -> str:
+    """The text with nothing in it that could steer a terminal: control characters are spelled out, a tab is ⇥."""
+    return CONTROL.sub(_spell, text)
+
+
+def _spell(found: re.Match[str]) -> str:
+    return "⇥" if found[0] == "\t" else found[0].encode("unicode_escape").decode()
+
+
+def quote(text: str, limit: int = QUOTED) -> str:
+    """The beginning of a text as it may stand in a message."""
+    return f'"{escape(text[:limit])}{"…" if len(text) > limit else ""}"'
+
+
+@dataclass(frozen=True, slots=True)
+class Flaw:
+    """Why a line can not be used: the kind is counted, the text is shown."""
+
+    kind: str
+    text: str
+
+
+@dataclass(slots=True)
+class Record:
+    """One line or CSV row: its fields, or the JSON object in it, or its flaw. Short-lived; filled in on its way."""
+
+    line: int
+    text: str
+    fields: list[str]
+    flaw: Flaw | None = None
+    keyed: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The columns that were settled on: their names, target last, and where they stand in a row of `width`."""
+
+    names: tuple[str, ...]
+    has_target: bool
+    places: tuple[int, ...] = ()  # empty for JSON, where names are enough
+    width: int = 0
+    delimiter: str = ""
+    hint: str = ""  # what the delimiter looks like, when it is not this one
+
+
+class Tally:
+    """What was met on the way through a file; its size does not grow with the file."""
+
+    def __init__(self, path: str) -> None:
+        self.path = escape(path)
+        self.records = 0
+        self.blank = 0
+        self.first: list[str] = []
+        self.kinds: Counter[str] = Counter()
+
+    def add(self, record: Record, flaw: Flaw) -> None:
+        self.kinds[flaw.kind] += 1
+        if len(self.first) < 2:
+            self.first.append(f"{self.path}:{record.line}: {flaw.text}")
+
+    def summary(self) -> str:
+        kinds = ", ".join(f"{count} × {kind}" for kind, count in self.kinds.most_common())
+        return f"{self.kinds.total()} of {self.records} lines can not be used: {kinds}"
+
+
+class Source:
+    """One file as numbered lines; it remembers byte order mark and line ends for the notes."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.marked = False
+        self.ended = 0  # lines that end in \n
+        self.returns = 0  # lines that end in \r\n
+
+    def __iter__(self) -> Iterator[Record]:
+        number = 0
+        with _open(self.path) as stream:
+            try:
+                _refuse_foreign(self.path, stream.peek(4)[:4])
+                for number, raw in enumerate(stream, 1):
+                    yield self._line(number, raw)
+            except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+                raise DataError(
+                    f"{escape(self.path)}: damaged gzip after line {number} ({error}), expected a whole file; "
+                    "copy or compress it again"
+                ) from error
+            except OSError as error:
+                raise DataError(f"{escape(self.path)}: reading failed after line {number}: {error.strerror}") from error
+
+    def _line(self, number: int, raw: bytes) -> Record:
+        start = 3 if number == 1 and raw.startswith(codecs.BOM_UTF8) else 0
+        self.marked |= start > 0
+        self.ended += raw.endswith(b"\n")
+        self.returns += raw.endswith(b"\r\n")
+        return _decode(number, raw, start)
+
+    @property
+    def all_return(self) -> bool:
+        return 0 < self.returns == self.ended
+
+    def notes(self, kept: bool) -> Iterator[str]:
+        """`kept`: whether this format keeps a \\r that stands before some \\n only."""
+        name = escape(self.path)
+        if self.marked:
+            yield f"{name}: byte order mark removed"
+        if self.all_return:
+            yield f"{name}: every line ends in \\r\\n; the \\r was dropped"
+        elif self.returns:
+            fate = "kept as text: use one kind of line end" if kept else "dropped"
+            yield f"{name}: {self.returns} of {self.ended} lines end in \\r\\n, the others in \\n; the \\r was {fate}"
+
+
+def _open(path: str) -> BufferedReader | gzip.GzipFile:
+    """The bytes of a file, unpacked; or an error that names the nearest file."""
+    name = escape(path)
+    try:
+        return gzip.GzipFile(path) if path.endswith(".gz") else open(path, "rb")
+    except IsADirectoryError as error:
+        raise MissingError(f"{name}: found a folder, expected a file") from error
+    except PermissionError as error:
+        raise MissingError(f"{name}: no permission to read it; chmod +r, or ask its owner") from error
+    except FileNotFoundError as error:
+        raise MissingError(f"{name}: no such file{_nearest_file(path)}") from error
+    except (OSError, ValueError) as error:
+        raise MissingError(f"{name}: can not be opened: {getattr(error, 'strerror', None) or error}") from error
+
+
+def _nearest_file(path: str) -> str:
+    folder, name = os.path.split(path)
+    try:
+        near = difflib.get_close_matches(name, os.listdir(folder or "."), n=1)
+    except OSError:
+        return f"; there is no folder {quote(folder)} either"
+    return f"; the nearest name there is {quote(near[0])}" if near else ""
+
+
+def _refuse_foreign(path: str, start: bytes) -> None:
+    for magic, advice in FOREIGN.items():
+        if start.startswith(magic):
+            raise DataError(f"{escape(path)}: found no UTF-8 text; {advice}")
+
+
+def _decode(number: int, raw: bytes, start: int) -> Record:
+    """One line of bytes as text; bad bytes and NUL are flaws, and offsets count from the start of the line."""
+    body = raw[start:].removesuffix(b"\n")
+    try:
+        text, flaw = body.decode(), None
+    except UnicodeDecodeError as error:
+        text = body.decode(errors="replace")
+        found = f"invalid UTF-8 at byte {start + error.start} (0x{body[error.start]:02X})"
+        flaw = Flaw("invalid UTF-8", f"{found}, expected UTF-8: {quote(text)}; another encoding?")
+    if flaw is None and b"\0" in body:
+        flaw = Flaw("NUL byte", f"found a NUL byte at byte {start + body.index(0)}, expected text: {quote(text)}")
+    return Record(number, text, [], flaw)
+
+
+# Lines to records, one function for each format. Only "\n" ends a line.
+
+
+def _whole_records(lines: Source) -> Iterator[Record]:
+    for line in lines:
+        line.fields = [line.text]
+        yield line
+
+
+def _tab_records(lines: Source) -> Iterator[Record]:
+    for line in lines:
+        line.fields = line.text.split("\t")
+        yield line
+
+
+class _Feed:
+    """Lines on their way into the csv module, which may take several for one row."""
+
+    def __init__(self, lines: Source) -> None:
+        self.lines = iter(lines)
+        self.row: Record | None = None  # the line the row starts on
+        self.last = 0
+        self.flaw: Flaw | None = None
+
+    def __iter__(self) -> "_Feed":
+        return self
+
+    def __next__(self) -> str:
+        line = next(self.lines)
+        self.row, self.flaw, self.last = self.row or line, self.flaw or line.flaw, line.line
+        body = line.text.removesuffix("\r")
+        return body.replace("\r", LONE_RETURN) + line.text[len(body) :] + "\n"
+
+
+def _comma_records(lines: Source) -> Iterator[Record]:
+    feed = _Feed(lines)
+    limit = csv.field_size_limit(2**31 - 1)  # the default refuses a field of 128 KB
+    try:
+        rows = csv.reader(feed, strict=True)
+        while (record := _comma_record(feed, rows)) is not None:
+            yield record
+    finally:
+        csv.field_size_limit(limit)
+
+
+def _comma_record(feed: _Feed, rows: Iterator[list[str]]) -> Record | None:
+    feed.row, feed.flaw = None, None
+    fields: list[str] = []
+    try:
+        fields = [text.replace(LONE_RETURN, "\r") for text in next(rows)]
+    except StopIteration:
+        return None
+    except csv.Error as error:
+        feed.flaw = feed.flaw or _quote_flaw(feed, str(error))
+    assert feed.row is not None  # the csv module gives no row without a line
+    return Record(feed.row.line, feed.row.text, fields, feed.flaw)
+
+
+def _quote_flaw(feed: _Feed, reason: str) -> Flaw:
+    text = quote(feed.row.text if feed.row else "")
+    if reason == "unexpected end of data":
+        return Flaw("unterminated quote", f"found a quote that is never closed (up to line {feed.last}): {text}")
+    return Flaw("broken quote", f'found text after a closing quote, expected a comma: {text}; write " inside as ""')
+
+
+# Numbers stay as they are written: 1.10 is not 1.1 to a model of characters.
+_JSON = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
+
+
+def _json_records(lines: Source) -> Iterator[Record]:
+    for line in lines:
+        if line.flaw is None and line.text.strip(EMPTY):
+            parsed = _parse(line.text)
+            line.flaw, line.keyed = (parsed, None) if isinstance(parsed, Flaw) else (None, parsed)
+        yield line
+
+
+def _parse(text: str) -> dict[str, Any] | Flaw:
+    try:
+        value = _JSON.decode(text)
+    except (ValueError, RecursionError) as error:
+        place = f" at character {error.pos}" if isinstance(error, json.JSONDecodeError) else ""
+        return Flaw("broken JSON", f"broken JSON{place}, expected an object on one line: {quote(text)}")
+    if isinstance(value, dict):
+        return value
+    return Flaw("broken JSON", f'found no object, expected {{"source": …, "target": …}}: {quote(text)}')
+
+
+def _parallel_records(left: Source, right: Source) -> Iterator[Record]:
+    lines = [0, 0]
+    for pair in zip_longest(left, right):
+        present = [line for line in pair if line is not None]
+        lines = [count + (line is not None) for count, line in zip(lines, pair, strict=True)]
+        if lines[0] == lines[1]:
+            texts = [line.text for line in present]
+            yield Record(lines[0], " ".join(texts), texts, _parallel_flaw((left, right), present))
+    if lines[0] != lines[1]:
+        names = [escape(side.path) for side in (left, right)]
+        raise DataError(f"{names[0]} has {lines[0]} lines, {names[1]} has {lines[1]}: expected as many in each")
+
+
+def _parallel_flaw(sides: tuple[Source, Source], lines: list[Record]) -> Flaw | None:
+    for side, line in zip(sides, lines, strict=True):
+        if line.flaw:
+            return Flaw(line.flaw.kind, f"in {escape(side.path)}: {line.flaw.text}")
+    return None
+
+
+# Which columns: names and positions against what the first records show.
+
+
+class _Plan:
+    """How a path is read: its files, its format, its records. Knows nothing of columns yet."""
+
+    def __init__(self, path: str, columns: Columns) -> None:
+        parts = path.split(",")
+        parallel = len(parts) == 2 and all(parts) and not os.path.exists(path)
+        self.sources = [Source(part) for part in (parts if parallel else [path])]
+        suffix = os.path.splitext(path.removesuffix(".gz"))[1].lower()
+        whole = suffix not in SUFFIXES and columns.target is None and not columns.source
+        self.hint = ""  # what the delimiter looks like when it is not this format's; known after the first lines
+        self.kind = "parallel" if parallel else "whole" if whole else SUFFIXES.get(suffix, "tsv")
+
+    def records(self) -> Iterator[Record]:
+        match self.kind:
+            case "parallel":
+                return _parallel_records(self.sources[0], self.sources[1])
+            case "whole":
+                return _whole_records(self.sources[0])
+            case "csv":
+                return _comma_records(self.sources[0])
+            case "jsonl":
+                return _json_records(self.sources[0])
+        return _tab_records(self.sources[0])
+
+    def returns(self, width: int) -> dict[int, Source]:
+        """The columns that stand before a line end, where a \\r may hang on; csv and json drop it by themselves."""
+        if self.kind in ("csv", "jsonl"):
+            return {}
+        return {0: self.sources[0], 1: self.sources[1]} if self.kind == "parallel" else {width - 1: self.sources[0]}
+
+
+def _present(records: Iterator[Record], tally: Tally) -> Iterator[Record]:
+    """The records that are not blank lines."""
+    for record in records:
+        if record.flaw is None and not record.text.strip(EMPTY):
+            tally.blank += 1
+        else:
+            tally.records += 1
+            yield record
+
+
+def _header(plan: _Plan, columns: Columns, head: list[Record]) -> list[str]:
+    """The names of the columns when the first line holds them: asked for by name, or all of them well known."""
+    if plan.kind in ("whole", "jsonl", "parallel") or not head:
+        return []
+    names = [text.removesuffix("\r").strip() for text in head[0].fields]
+    named = any(not name.isdecimal() for name in (*columns.source, columns.target or "1"))
+    known = len(set(names)) == len(names) and all(name.lower() in HEADER_NAMES for name in names)
+    if named and head[0].flaw:
+        raise DataError(f"{escape(plan.sources[0].path)}:{head[0].line}: {head[0].flaw.text}; expected a header")
+    return names if named or known else []
+
+
+def _choose(plan: _Plan, columns: Columns, head: list[Record], names: list[str]) -> Choice:
+    """The columns of a table, from the header or the width most of the first lines have."""
+    rows = [record.fields for record in head if record.flaw is None]
+    width = len(names) or _usual_width(rows, columns)
+    # A name that is empty or stands twice names nothing; such a column goes by its position.
+    labels = [name if name and names.count(name) == 1 else str(place) for place, name in enumerate(names, 1)]
+    labels = labels or [str(place) for place in range(1, width + 1)]
+    chosen = _settle(plan, columns, labels, rows[0] if rows and not names else labels)
+    places = tuple(labels.index(name) for name in chosen)
+    delimiter = {"csv": "comma", "tsv": "tab"}.get(plan.kind, "")
+    return Choice(tuple(chosen), columns.target is not None, places, width, delimiter, plan.hint)
+
+
+def _usual_width(rows: list[list[str]], columns: Columns) -> int:
+    """How many columns a line without a header should have, by the first lines."""
+    widths = Counter(len(row) for row in rows)
+    usual = widths.most_common(1)[0][0] if widths else 2
+    if columns.source or columns.target != "":
+        asked = [int(name) for name in (*columns.source, columns.target or "1")]
+        return max(asked) if usual == 1 and max(asked) <= SAMPLE else usual
+    # With nothing chosen two columns are expected; only when several lines agree on more is a choice asked for.
+    agreed = usual > 2 and len(widths) == 1 and len(rows) > 1 and any(row[-1].strip(EMPTY) for row in rows)
+    return usual if agreed else 2
+
+
+def _choose_keys(plan: _Plan, columns: Columns, head: list[Record]) -> Choice:
+    """The keys of JSON objects: those asked for, else source and target, else the two there are."""
+    labels = next((list(record.keyed) for record in head if record.keyed), ["source", "target"])
+    usual = ["source", "target"] if columns.target is not None else ["source"]
+    undecided = not columns.source and not columns.target
+    chosen = usual if undecided and set(usual) <= set(labels) else _settle(plan, columns, labels, labels)
+    return Choice(tuple(chosen), columns.target is not None)
+
+
+def _settle(plan: _Plan, columns: Columns, labels: list[str], shown: list[str]) -> list[str]:
+    """The labels to read, target last; columns not asked for are chosen when there is only one way."""
+    source = [_find(plan, name, labels) for name in columns.source]
+    target = [_find(plan, columns.target, labels)] if columns.target else []
+    free = [label for label in labels if label not in source and label not in target]
+    if not source and columns.target is None and 1 <= len(free) <= 2:
+        return free[:1]
+    if len(free) == 1 and columns.target == "" and source:
+        target = free
+    elif (len(free) == 1 and target and not source) or (len(free) == 2 and columns.target == "" and not source):
+        source, target = free[:1], target or free[1:]
+    if not source or (columns.target is not None and not target):
+        raise _undecided(plan, labels, shown)
+    return source + target
+
+
+def _find(plan: _Plan, name: str, labels: list[str]) -> str:
+    """A label by its own name, else by position. A JSON key may be missing here and there: that is seen row by row."""
+    if name in labels:
+        return name
+    if name.isdecimal() and 1 <= int(name) <= len(labels):
+        return labels[int(name) - 1]
+    if plan.kind == "jsonl" and not name.isdecimal():
+        return name
+    path = ",".join(escape(source.path) for source in plan.sources)
+    raise DataError(
+        f"{path}: found no column {quote(name)}{_nearest(name, labels)}; the columns are {_list(labels)}{plan.hint}"
+    )
+
+
+def _nearest(name: str, labels: list[str]) -> str:
+    near = difflib.get_close_matches(name, labels, n=1)
+    return f", the nearest is {quote(near[0])}" if near else ""
+
+
+def _list(labels: list[str], limit: int = 12) -> str:
+    shown = ", ".join(escape(label[:24]) + "…" * (len(label) > 24) for label in labels[:limit])
+    return f"{shown} and {len(labels) - limit} more" if len(labels) > limit else shown
+
+
+def _undecided(plan: _Plan, labels: list[str], shown: list[str]) -> DataError:
+    target = next((label for label in labels if label.lower() in TARGET_NAMES), labels[-1])
+    source = ",".join(escape(label) for label in labels[:4] if label != target) or "1"
+    what = "keys" if plan.kind == "jsonl" else "columns"
+    return DataError(
+        f"{escape(plan.sources[0].path)}: found {len(labels)} {what}, expected 2: {_list(shown)}\n"
+        f"choose by position or name, for example: --source {source} --target {escape(target)}"
+    )
+
+
+def _delimiter_hint(plan: _Plan, head: list[Record]) -> str:
+    """What the lines look like when none of them has a delimiter of this format."""
+    lines = [record for record in head if record.flaw is None]
+    if plan.kind not in DELIMITERS or not lines or any(len(record.fields) != 1 for record in lines):
+        return ""
+    if all(record.text.startswith("{") for record in lines):
+        return "; looks like JSON: rename to .jsonl"
+    for mark, advice in DELIMITERS[plan.kind].items():
+        counts = {record.text.count(mark) for record in lines}
+        if len(counts) == 1 and counts != {0}:
+            return f"; looks like {advice}"
+    return ""
+
+
+# Records to examples.
+
+
+def _pick(record: Record, choice: Choice) -> list[str] | Flaw:
+    """The chosen fields of a record, target last, or what is wrong with it."""
+    if record.flaw:
+        return record.flaw
+    if not choice.places:
+        return _pick_keys(record, choice)
+    if len(record.fields) != choice.width:
+        return _width_flaw(record, choice)
+    return [record.fields[place] for place in choice.places]
+
+
+def _width_flaw(record: Record, choice: Choice) -> Flaw:
+    found, advice = len(record.fields), ""
+    if found == choice.width + 1 and not record.fields[-1].strip(EMPTY):
+        advice = f"; a {choice.delimiter} at the end?"
+    elif found > choice.width and choice.delimiter == "comma":
+        advice = "; a field with a comma in it wants quotes"
+    elif found == 1:
+        advice = choice.hint
+    expected = f"expected {choice.width} column{'s' * (choice.width > 1)}, found {found}"
+    return Flaw("wrong column count", f"{expected}: {quote(record.text)}{advice}")
+
+
+def _pick_keys(record: Record, choice: Choice) -> list[str] | Flaw:
+    values, keyed = [], record.keyed or {}
+    for name in choice.names:
+        if name not in keyed:
+            found = _nearest(name, list(keyed)) or f", found {_list(list(keyed)) or 'none'}"
+            return Flaw("missing key", f"expected the key {quote(name)}{found}: {quote(record.text)}")
+        value = keyed[name]
+        if isinstance(value, list) and all(isinstance(part, str) for part in value):
+            value = " ".join(value)
+        if (flaw := _value_flaw(name, value)) is not None:
+            return flaw
+        values.append(value)
+    return values
+
+
+def _value_flaw(name: str, value: object) -> Flaw | None:
+    """JSON can spell what no UTF-8 file holds; it must not get past here."""
+    if not isinstance(value, str):
+        found = {type(None): "null", bool: "true or false", dict: "an object", list: "a mixed list"}[type(value)]
+        return Flaw(
+            "value that is not text", f"{quote(name)}: found {found}, expected text, a number or a list of texts"
+        )
+    if "\0" in value:
+        return Flaw("NUL byte", f"{quote(name)}: found \\u0000, expected text")
+    if not value.isascii() and re.search("[\ud800-\udfff]", value):
+        return Flaw("invalid UTF-8", f"{quote(name)}: found half of a surrogate pair, expected text: {quote(value)}")
+    return None
+
+
+def _example(record: Record, choice: Choice) -> Example | Flaw:
+    picked = _pick(record, choice)
+    if isinstance(picked, Flaw):
+        return picked
+    target = picked.pop() if choice.has_target else None
+    for name, texts in (("source", picked), ("target", [target] if target is not None else ["-"])):
+        if not any(text.strip(EMPTY) for text in texts):
+            return Flaw(f"empty {name}", f"found an empty {name}, expected text: {quote(record.text)}")
+    return Example(tuple(picked), target, record.line)
+
+
+def _drop_returns(examples: list[Example], choice: Choice, plan: _Plan) -> None:
+    """Take the \\r of \\r\\n off the last column, in place; only now is it known whether every line has one."""
+    ends = {column for column, source in plan.returns(choice.width).items() if source.all_return}
+    hit = [place in ends for place in choice.places]
+    if not any(hit):
+        return
+    for index, example in enumerate(examples):
+        texts = [*example.source] if example.target is None else [*example.source, example.target]
+        texts = [text.removesuffix("\r") if drop else text for text, drop in zip(texts, hit, strict=True)]
+        target = texts.pop() if choice.has_target else None
+        examples[index] = Example(tuple(texts), target, example.line)
+
+
+def _judge(tally: Tally, examples: list[Example], names: list[str], skip_bad: bool) -> None:
+    """Raise when the file gave nothing, or something bad that was not to be skipped."""
+    if tally.records == 0 and names:
+        raise DataError(f"{tally.path}: found a header ({_list(names)}) and nothing after it, expected examples")
+    if tally.records == 0:
+        found = f"{tally.blank} blank lines" if tally.blank else "an empty file"
+        raise DataError(f"{tally.path}: found {found}, expected one example a line")
+    if tally.kinds and (not examples or not skip_bad):
+        cure = "; mend them, or leave them out with --skip-bad" if examples else ""
+        raise DataError("\n".join([*tally.first, f"{tally.path}: {tally.summary()}{cure}"]))
+
+
+def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[str]:
+    notes = [note for source in plan.sources for note in source.notes(kept=plan.kind not in ("csv", "jsonl"))]
+    if names:
+        notes.append(f"{tally.path}: the first line is a header: {_list(names)}")
+    if tally.blank:
+        notes.append(f"{tally.path}: {tally.blank} blank lines skipped")
+    if not choice.has_target and choice.width > len(choice.places) > 0:
+        notes.append(f"{tally.path}: of {choice.width} columns only {_list(list(choice.names))} is read")
+    if tally.kinds:
+        notes.append(f"{tally.summary()}; skipped. The first: {tally.first[0]}")
+    return notes
+
+
+def read(path: str, columns: Columns = CHOOSE, skip_bad: bool = False) -> Table:
+    """The examples of a file, in its order. Bad lines are an error that sums them all up, or skipped and noted."""
+    plan, tally = _Plan(path, columns), Tally(path)
+    records = _present(plan.records(), tally)
+    head = list(islice(records, SAMPLE))
+    plan.hint = _delimiter_hint(plan, head)
+    names = _header(plan, columns, head)
+    body = head[1:] if names else head
+    tally.records -= bool(names)
+    examples: list[Example] = []
+    if not body:
+        _judge(tally, examples, names, skip_bad)
+    choice = _choose_keys(plan, columns, body) if plan.kind == "jsonl" else _choose(plan, columns, body, names)
+    for record in chain(body, records):
+        match _example(record, choice):
+            case Example() as example:
+                examples.append(example)
+            case Flaw() as flaw:
+                tally.add(record, flaw)
+    _judge(tally, examples, names, skip_bad)
+    _drop_returns(examples, choice, plan)
+    target_name = choice.names[-1] if choice.has_target else None
+    source_names = choice.names[:-1] if choice.has_target else choice.names
+    notes = _notes(plan, tally, names, choice)
+    return Table(path, examples, notes, source_names, target_name, skipped=tally.kinds.total())

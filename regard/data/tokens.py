@@ -1,0 +1,597 @@
+"""Text in, token ids with their places in the text out; and ids back to text.
+
+Ids are laid out as special tokens, then tags, then the pieces of text. The text side knows only its own pieces, so no
+text, whatever it says, can produce a special token or a tag. Subwords are byte-pair encoding (Sennrich et al. 2016,
+https://arxiv.org/abs/1508.07909) and the unigram model (Kudo 2018, https://arxiv.org/abs/1804.10959), both over bytes.
+"""
+
+import difflib
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, get_args
+
+from regard.errors import ConfigError, FolderError, UsageError
+
+if TYPE_CHECKING:
+    import tokenizers
+
+PAD, START, END, SEPARATOR, MASK, UNKNOWN, CLASS = range(7)
+SPECIALS = ("<pad>", "<start>", "<end>", "<separator>", "<mask>", "<unknown>", "<class>")
+
+Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
+KINDS: tuple[str, ...] = get_args(Kind)
+
+MOST_PIECES = 1_000_000
+LONGEST_PIECE = 32  # bytes of one subword; without a limit, a hostile file's merges could double a piece sixty times
+LOWEST_SCORE = -1000.0
+
+REPLACEMENT = "\ufffd"
+SURROGATE = re.compile("[\ud800-\udfff]")
+WORD = re.compile(r"\S+")
+TAG = re.compile(r"[^;|\s]+")
+# Letters keep their combining marks, which the library's own pattern cuts off (and with them most Indic words).
+# Possessive, so that a line of millions of letters costs no backtracking.
+SUBWORD_REGION = r" ?[\p{L}\p{M}]++| ?\p{N}++| ?[^\s\p{L}\p{M}\p{N}]++|\s+(?!\S)|\s++"
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """Token ids and, for each, where it stands in the text as given: `text[start:end]`."""
+
+    ids: tuple[int, ...]
+    spans: tuple[tuple[int, int], ...]
+
+
+class Tokenizer:
+    """One vocabulary: special tokens, then tags, then pieces of text of one kind."""
+
+    def __init__(self, pieces: "Pieces", tags: Sequence[str] = ()) -> None:
+        self.pieces = pieces
+        self.tags = tuple(tags)
+        self._tag_ids = {tag: id for id, tag in enumerate(self.tags, len(SPECIALS))}
+        self.size = pieces.first + len(pieces.spellings)
+
+    @classmethod
+    def learn(cls, texts: Iterable[str], kind: Kind, size: int = 8000, tags: Iterable[str] = ()) -> "Tokenizer":
+        """The tokenizer of these texts, of at most `size` characters, words or subwords.
+
+        The 256 bytes are always there: within `size` for subwords, beside it for characters. A tag that is itself
+        several (`V;PST`) counts as several.
+        """
+        if kind not in KINDS:
+            raise ConfigError(unknown_kind("tokens", kind))
+        if not 1 <= size <= MOST_PIECES:
+            raise ConfigError(f"tokens: found a vocabulary of {size} pieces, expected 1 to {MOST_PIECES}")
+        found = sorted({tag for cell in tags for tag in split_tags(mend(cell))})
+        return cls(LEARNERS[kind](map(mend, texts), size, len(SPECIALS) + len(found)), found)
+
+    @property
+    def kind(self) -> Kind:
+        """What the pieces are."""
+        return self.pieces.kind
+
+    def encode(self, text: str) -> Encoding:
+        """The pieces of one text, with no special token added."""
+        return self.pieces.encode(mend(text))
+
+    def encode_batch(self, texts: Iterable[str]) -> list[Encoding]:
+        """The same as `encode` of each text, quicker for subwords."""
+        return self.pieces.encode_batch([mend(text) for text in texts])
+
+    def encode_columns(self, columns: Sequence[str], is_tags: Sequence[bool]) -> Encoding:
+        """Several columns as one sequence with SEPARATOR between them; spans are into the columns joined by tabs."""
+        if len(columns) != len(is_tags):
+            raise UsageError(f"columns: found {len(columns)} columns, but {len(is_tags)} marks of which are tags")
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        begin = 0
+        for column, tagged in zip(columns, is_tags, strict=True):
+            if begin:
+                ids.append(SEPARATOR)
+                spans.append((begin - 1, begin - 1))
+            encoding = self._encode_tags(column) if tagged else self.encode(column)
+            ids.extend(encoding.ids)
+            spans.extend((begin + start, begin + end) for start, end in encoding.spans)
+            begin += len(column) + 1
+        return Encoding(tuple(ids), tuple(spans))
+
+    def decode(self, ids: Iterable[int]) -> str:
+        """The text of these ids: special tokens are left out, UNKNOWN is shown as the replacement character.
+
+        Tags stand with semicolons between them, set off from text by a space.
+        """
+        kept = [self._known(id) for id in ids if id == UNKNOWN or not 0 <= id < len(SPECIALS)]
+        runs = groupby(kept, key=lambda id: len(SPECIALS) <= id < self.pieces.first)
+        return " ".join(self._join_tags(run) if tagged else self._join_text(run) for tagged, run in runs)
+
+    def token(self, id: int) -> str:
+        """How one token is shown to a person: spaces made visible, control characters and loose bytes spelled out."""
+        if self._known(id) < len(SPECIALS):
+            return SPECIALS[id]
+        if id < self.pieces.first:
+            return visible(self.tags[id - len(SPECIALS)].encode())
+        return visible(self.pieces.spellings[id - self.pieces.first])
+
+    def as_dict(self) -> dict[str, object]:
+        """All of it as plain values for JSON."""
+        return {"kind": self.kind, "tags": list(self.tags), **self.pieces.as_dict()}
+
+    @classmethod
+    def from_dict(cls, data: object) -> "Tokenizer":
+        """The tokenizer that `as_dict` told of; every part is checked before anything is built from it."""
+        if not isinstance(data, Mapping):
+            refuse(f"found {shown(data)}, expected a table with a kind")
+        kind = data.get("kind")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise FolderError(unknown_kind("tokenizer.json", kind))
+        check_keys(data, {"kind", "tags", *PARTS[kind]})
+        tags = read_strings(data, "tags", TAG)
+        if tags != sorted(tags):
+            refuse("found tags out of order, expected them sorted")
+        return cls(READERS[kind](data, len(SPECIALS) + len(tags)), tags)
+
+    def _encode_tags(self, text: str) -> Encoding:
+        found = list(TAG.finditer(mend(text)))
+        ids = tuple(self._tag_ids.get(match[0], UNKNOWN) for match in found)
+        return Encoding(ids, tuple(match.span() for match in found))
+
+    def _join_tags(self, ids: Iterable[int]) -> str:
+        return ";".join(self.tags[id - len(SPECIALS)] for id in ids)
+
+    def _join_text(self, ids: Iterable[int]) -> str:
+        spellings, first = self.pieces.spellings, self.pieces.first
+        parts = [REPLACEMENT.encode() if id == UNKNOWN else spellings[id - first] for id in ids]
+        return self.pieces.join(parts).decode("utf-8", errors="replace")
+
+    def _known(self, id: int) -> int:
+        if not 0 <= id < self.size:
+            raise UsageError(f"token {id}: expected an id from 0 to {self.size - 1}")
+        return id
+
+
+def split_tags(text: str) -> list[str]:
+    """The tags of one cell of a tag column: what stands between semicolons, bars and white space."""
+    return TAG.findall(text)
+
+
+def mend(text: str) -> str:
+    """The same text, as long, with half characters (lone surrogates, which no file can hold) replaced."""
+    return text if text.isascii() else SURROGATE.sub(REPLACEMENT, text)
+
+
+def visible(spelling: bytes) -> str:
+    """A piece as a person can see it; nothing in it can act on a terminal."""
+    try:
+        text = spelling.decode()
+    except UnicodeDecodeError:
+        return "".join(f"<0x{byte:02X}>" for byte in spelling)
+    return "".join("␣" if c == " " else c if c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
+
+
+# --- kinds of pieces -------------------------------------------------------------------------------------------------
+
+
+class Pieces(Protocol):
+    """The text side of a tokenizer: ids count from `first`, and `spellings[id - first]` are the bytes of one."""
+
+    @property
+    def kind(self) -> Kind: ...
+
+    @property
+    def first(self) -> int: ...
+
+    @property
+    def spellings(self) -> Sequence[bytes]: ...
+
+    def encode(self, text: str) -> Encoding: ...
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]: ...
+
+    def join(self, parts: Sequence[bytes]) -> bytes: ...
+
+    def as_dict(self) -> dict[str, object]: ...
+
+
+class Characters:
+    """The 256 bytes and then the characters of `alphabet`; what is not among them is spelled by its UTF-8 bytes."""
+
+    kind: Kind = "characters"
+
+    def __init__(self, alphabet: str, first: int) -> None:
+        self.alphabet, self.first = alphabet, first
+        self.spellings = [bytes([byte]) for byte in range(256)] + [character.encode() for character in alphabet]
+        # ASCII is its own byte, so that the quick way below serves the bytes tokenizer as well.
+        self._ids = {chr(byte): first + byte for byte in range(128)}
+        self._ids.update((character, id) for id, character in enumerate(alphabet, first + 256))
+
+    def encode(self, text: str) -> Encoding:
+        ids = [self._ids.get(character, -1) for character in text]
+        if -1 in ids:
+            return self._spell(text)
+        return Encoding(tuple(ids), places(len(text)))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        return [self.encode(text) for text in texts]
+
+    def join(self, parts: Sequence[bytes]) -> bytes:
+        return b"".join(parts)
+
+    def as_dict(self) -> dict[str, object]:
+        return {"characters": self.alphabet}
+
+    def _spell(self, text: str) -> Encoding:
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        for at, character in enumerate(text):
+            known = self._ids.get(character)
+            spelled = [self.first + byte for byte in character.encode()] if known is None else [known]
+            ids += spelled
+            spans += [(at, at + 1)] * len(spelled)
+        return Encoding(tuple(ids), tuple(spans))
+
+
+class Bytes(Characters):
+    """The 256 bytes and nothing else."""
+
+    kind: Kind = "bytes"
+
+    def __init__(self, first: int) -> None:
+        super().__init__("", first)
+
+    def as_dict(self) -> dict[str, object]:
+        return {}
+
+
+class Words:
+    """What stands between white space; a word that was not learnt is UNKNOWN."""
+
+    kind: Kind = "words"
+
+    def __init__(self, words: Sequence[str], first: int) -> None:
+        self.words, self.first = list(words), first
+        self.spellings = [word.encode() for word in words]
+        self._ids = {word: id for id, word in enumerate(words, first)}
+
+    def encode(self, text: str) -> Encoding:
+        found = list(WORD.finditer(text))
+        ids = tuple([self._ids.get(match[0], UNKNOWN) for match in found])
+        return Encoding(ids, tuple([match.span() for match in found]))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        return [self.encode(text) for text in texts]
+
+    def join(self, parts: Sequence[bytes]) -> bytes:
+        return b" ".join(parts)
+
+    def as_dict(self) -> dict[str, object]:
+        return {"words": self.words}
+
+
+def places(count: int) -> tuple[tuple[int, int], ...]:
+    """The spans (0, 1), (1, 2), ...; short ones are shared by all texts of that length."""
+    return short_places(count) if count <= 256 else tuple(zip(range(count), range(1, count + 1), strict=True))
+
+
+@lru_cache(maxsize=257)
+def short_places(count: int) -> tuple[tuple[int, int], ...]:
+    return tuple(zip(range(count), range(1, count + 1), strict=True))
+
+
+# --- subwords --------------------------------------------------------------------------------------------------------
+
+
+def byte_symbols() -> tuple[str, ...]:
+    """The printable character by which the library writes each byte: itself if Latin-1 prints it, else one past 255."""
+    shown_as_is = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = iter(range(256, 512))
+    return tuple(chr(byte if byte in shown_as_is else next(others)) for byte in range(256))
+
+
+SYMBOLS = byte_symbols()
+BYTE_OF = {symbol: byte for byte, symbol in enumerate(SYMBOLS)}
+
+
+class Subwords:
+    """Pieces of words over bytes, the 256 bytes first, so that nothing is unknown.
+
+    Each text is read with one space before it, so that a word has the same pieces at the start as in the middle; that
+    space is in no span and is taken off again when pieces are joined.
+    """
+
+    def __init__(self, symbols: Sequence[str], first: int) -> None:
+        self.symbols, self.first = list(symbols), first
+        self.spellings = [bytes(BYTE_OF[symbol] for symbol in piece) for piece in symbols]
+
+    def encode(self, text: str) -> Encoding:
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        found = self._library.encode_batch([" " + text if text else "" for text in texts], add_special_tokens=False)
+        return [self._encoding(one.ids, one.offsets) for one in found]
+
+    def join(self, parts: Sequence[bytes]) -> bytes:
+        return b"".join(parts).removeprefix(b" ")
+
+    def _encoding(self, ids: list[int], offsets: list[tuple[int, int]]) -> Encoding:
+        first = self.first
+        spans = [(start - 1 if start else 0, end - 1) for start, end in offsets]
+        return Encoding(tuple([first + id for id in ids]), tuple(spans))
+
+    @cached_property
+    def _library(self) -> "tokenizers.Tokenizer":
+        return assemble(self._model())
+
+    def _model(self) -> Any:
+        raise NotImplementedError
+
+
+class BytePairs(Subwords):
+    """Byte-pair encoding: pairs of pieces that become one, in the order in which they were learnt."""
+
+    kind: Kind = "bpe"
+
+    def __init__(self, merges: Sequence[tuple[str, str]], first: int) -> None:
+        self.merges = list(merges)
+        # Two merges can make the same piece; it is one token.
+        super().__init__(list(dict.fromkeys([*SYMBOLS, *(left + right for left, right in merges)])), first)
+
+    def as_dict(self) -> dict[str, object]:
+        return {"merges": [list(pair) for pair in self.merges]}
+
+    def _model(self) -> Any:
+        from tokenizers.models import BPE
+
+        return BPE(vocab={piece: id for id, piece in enumerate(self.symbols)}, merges=self.merges)
+
+
+class Unigram(Subwords):
+    """The unigram model: every piece has a log probability, and a text is cut where their sum is highest."""
+
+    kind: Kind = "unigram"
+
+    def __init__(self, scores: Sequence[float], pieces: Sequence[tuple[str, float]], first: int) -> None:
+        self.scores, self.scored = list(scores), list(pieces)
+        super().__init__([*SYMBOLS, *(piece for piece, _ in pieces)], first)
+
+    def as_dict(self) -> dict[str, object]:
+        return {"scores": self.scores, "pieces": [list(pair) for pair in self.scored]}
+
+    def _model(self) -> Any:
+        from tokenizers import models
+
+        return models.Unigram([*zip(SYMBOLS, self.scores, strict=True), *self.scored], None, False)
+
+
+def assemble(model: Any) -> "tokenizers.Tokenizer":
+    """The library's tokenizer around a model: the same parts for everyone, and no special or added tokens."""
+    # The library warns, and may hang, if a process forks after it has used threads; one thread is quick enough.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from tokenizers import Regex, Tokenizer, pre_tokenizers
+
+    tokenizer = Tokenizer(model)
+    regions = pre_tokenizers.Split(Regex(SUBWORD_REGION), "isolated")
+    as_bytes = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([regions, as_bytes])
+    return tokenizer
+
+
+# --- learning --------------------------------------------------------------------------------------------------------
+
+
+def learn_characters(texts: Iterable[str], size: int, first: int) -> Characters:
+    """The most frequent characters, equally frequent ones by code point."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(text)
+    return Characters("".join(most_frequent(counts, size)), first)
+
+
+def learn_bytes(_texts: Iterable[str], _size: int, first: int) -> Bytes:
+    """Nothing to learn."""
+    return Bytes(first)
+
+
+def learn_words(texts: Iterable[str], size: int, first: int) -> Words:
+    """The most frequent words, equally frequent ones in the order of their code points."""
+    counts: Counter[str] = Counter()
+    for text in texts:
+        counts.update(WORD.findall(text))
+    return Words(most_frequent(counts, size), first)
+
+
+def most_frequent(counts: Counter[str], size: int) -> list[str]:
+    return sorted(counts, key=lambda piece: (-counts[piece], piece))[:size]
+
+
+def learn_bpe(texts: Iterable[str], size: int, first: int) -> BytePairs:
+    """Merges of the most frequent pair, again and again, until there are `size` pieces or no pair occurs twice."""
+    from tokenizers.models import BPE
+    from tokenizers.trainers import BpeTrainer
+
+    trainer = BpeTrainer(
+        vocab_size=max(size, len(SYMBOLS)),
+        min_frequency=2,
+        max_token_length=LONGEST_PIECE,
+        initial_alphabet=list(SYMBOLS),
+        special_tokens=[],
+        show_progress=False,
+    )
+    return BytePairs([(left, right) for left, right in trained(BPE(), trainer, texts)["merges"]], first)
+
+
+def learn_unigram(texts: Iterable[str], size: int, first: int) -> Unigram:
+    """Pieces left when the least useful ones of a large set have been dropped until there are `size`."""
+    from tokenizers import models
+    from tokenizers.trainers import UnigramTrainer
+
+    trainer = UnigramTrainer(
+        vocab_size=max(size, len(SYMBOLS)),
+        max_piece_length=LONGEST_PIECE,
+        initial_alphabet=list(SYMBOLS),
+        special_tokens=[],
+        show_progress=False,
+    )
+    vocabulary = trained(models.Unigram(), trainer, texts)["vocab"]
+    # With too little text to keep any longer piece the library's scores are not numbers, and then none matters.
+    found = {piece: LOWEST_SCORE if score is None else round(score, 6) for piece, score in vocabulary}
+    return settle(found, first)
+
+
+def settle(found: Mapping[str, float], first: int) -> Unigram:
+    """The library's pieces made the same on every run.
+
+    Its sums are in the order of a hash table, so the last digits of a score differ (they are rounded by now); and the
+    bytes that training did not keep are given scores within a 40th above the lowest, in that same order.
+    """
+    lowest = min(found.values())
+    scores = [found.get(symbol, lowest) for symbol in SYMBOLS]
+    level = [lowest if score < lowest + 0.03 else score for score in scores]
+    pieces = [(piece, score) for piece, score in found.items() if piece not in BYTE_OF]
+    return Unigram(level, sorted(pieces, key=lambda pair: (-pair[1], pair[0])), first)
+
+
+def trained(model: Any, trainer: Any, texts: Iterable[str]) -> dict[str, Any]:
+    """The library's model after training, as plain values."""
+    tokenizer = assemble(model)
+    tokenizer.train_from_iterator((" " + text for text in texts if text), trainer)
+    state: dict[str, Any] = json.loads(tokenizer.to_str())["model"]
+    return state
+
+
+LEARNERS: dict[str, Callable[[Iterable[str], int, int], Pieces]] = {
+    "characters": learn_characters,
+    "bytes": learn_bytes,
+    "words": learn_words,
+    "bpe": learn_bpe,
+    "unigram": learn_unigram,
+}
+
+
+# --- reading what was saved ------------------------------------------------------------------------------------------
+
+
+def read_characters(data: Mapping[str, object], first: int) -> Characters:
+    """Characters from their alphabet, each in it once."""
+    alphabet = data["characters"]
+    if not isinstance(alphabet, str) or SURROGATE.search(alphabet):
+        refuse(f"found {shown(alphabet)} as characters, expected text")
+    if len(set(alphabet)) != len(alphabet):
+        refuse(f"found the character {shown(Counter(alphabet).most_common(1)[0][0])} twice")
+    return Characters(alphabet, first)
+
+
+def read_bytes(_data: Mapping[str, object], first: int) -> Bytes:
+    """Bytes, which have nothing to read."""
+    return Bytes(first)
+
+
+def read_words(data: Mapping[str, object], first: int) -> Words:
+    """Words from their list."""
+    return Words(read_strings(data, "words", WORD), first)
+
+
+def read_bpe(data: Mapping[str, object], first: int) -> BytePairs:
+    """Merges whose two sides are pieces by then; otherwise the library would stop the whole process."""
+    known, merges = set(SYMBOLS), []
+    for pair in read_list(data, "merges"):
+        match pair:
+            case [str(left), str(right)] if left in known and right in known and len(left + right) <= LONGEST_PIECE:
+                known.add(left + right)
+                merges.append((left, right))
+            case _:
+                refuse(f"found the merge {shown(pair)}, expected two known pieces, {LONGEST_PIECE} bytes in all")
+    if len(set(merges)) != len(merges):
+        refuse(f"found the merge {shown(Counter(merges).most_common(1)[0][0])} twice")
+    return BytePairs(merges, first)
+
+
+def read_unigram(data: Mapping[str, object], first: int) -> Unigram:
+    """A score for each byte, and longer pieces with theirs."""
+    scores = [read_score(score) for score in read_list(data, "scores")]
+    if len(scores) != len(SYMBOLS):
+        refuse(f"found {len(scores)} scores of bytes, expected {len(SYMBOLS)}")
+    pieces: dict[str, float] = {}
+    for pair in read_list(data, "pieces"):
+        match pair:
+            case [str(piece), score] if 2 <= len(piece) <= LONGEST_PIECE and BYTE_OF.keys() >= set(piece):
+                if piece in pieces:
+                    refuse(f"found the piece {shown(piece)} twice")
+                pieces[piece] = read_score(score)
+            case _:
+                refuse(f"found the piece {shown(pair)}, expected 2 to {LONGEST_PIECE} bytes and a score")
+    return Unigram(scores, list(pieces.items()), first)
+
+
+PARTS: dict[str, tuple[str, ...]] = {
+    "characters": ("characters",),
+    "bytes": (),
+    "words": ("words",),
+    "bpe": ("merges",),
+    "unigram": ("scores", "pieces"),
+}
+READERS: dict[str, Callable[[Mapping[str, object], int], Pieces]] = {
+    "characters": read_characters,
+    "bytes": read_bytes,
+    "words": read_words,
+    "bpe": read_bpe,
+    "unigram": read_unigram,
+}
+
+
+def read_score(score: object) -> float:
+    """A log probability."""
+    if isinstance(score, bool) or not isinstance(score, int | float) or not LOWEST_SCORE <= score <= 0:
+        refuse(f"found the score {shown(score)}, expected a number from {LOWEST_SCORE:g} to 0")
+    return float(score)
+
+
+def read_strings(data: Mapping[str, object], key: str, pattern: re.Pattern[str]) -> list[str]:
+    """Distinct strings, each of which is one match of the pattern."""
+    strings: dict[str, None] = {}
+    for value in read_list(data, key):
+        if not isinstance(value, str) or not pattern.fullmatch(value) or SURROGATE.search(value):
+            refuse(f"found {shown(value)} among the {key}, expected text that is one of the {key}")
+        if value in strings:
+            refuse(f"found {shown(value)} twice among the {key}")
+        strings[value] = None
+    return list(strings)
+
+
+def read_list(data: Mapping[str, object], key: str) -> list[object]:
+    """A list that is not absurdly long."""
+    value = data[key]
+    if not isinstance(value, list):
+        refuse(f"found {shown(value)} as {key}, expected a list")
+    if len(value) > MOST_PIECES:
+        refuse(f"found {len(value)} {key}, expected at most {MOST_PIECES}")
+    return value
+
+
+def check_keys(data: Mapping[str, object], expected: set[str]) -> None:
+    """No key missing, none too many."""
+    for key in sorted(expected.symmetric_difference(data), key=str):
+        refuse(f"{'no' if key in expected else 'found'} {shown(key)}, expected {', '.join(sorted(expected))}")
+
+
+def unknown_kind(where: str, kind: object) -> str:
+    """What to say of a kind that is none."""
+    near = difflib.get_close_matches(str(kind), KINDS, n=1, cutoff=0.4)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{where}: found the kind {shown(kind)}, expected one of {', '.join(KINDS)}{hint}"
+
+
+def shown(value: object) -> str:
+    """A value from outside, made short and harmless for an error."""
+    text = ascii(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def refuse(what: str) -> NoReturn:
+    """Say what is wrong with the saved tokenizer."""
+    raise FolderError(f"tokenizer.json: {what}; is the file damaged, or made by another program?")

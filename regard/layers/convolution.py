@@ -1,0 +1,34 @@
+"""A sequence in, a sequence out that knows its neighbours: gated convolution (Dauphin et al. 2017)."""
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+
+class GatedConvolution(nn.Module):
+    """a ⊙ σ(b), both a convolution of the input over `kernel` positions. The caller pads."""
+
+    def __init__(self, width: int, kernel: int) -> None:
+        super().__init__()
+        self.kernel = kernel
+        self.convolution = nn.Conv1d(width, 2 * width, kernel)
+
+    def forward(self, padded_BTD: Tensor) -> Tensor:
+        """kernel − 1 positions fewer come out than go in."""
+        found = self.convolution(padded_BTD.transpose(1, 2))
+        return F.glu(found, 1).transpose(1, 2)
+
+
+def pad_both(x_BTD: Tensor, kernel: int) -> Tensor:
+    """Zeros on both sides, so that position t sees as far back as ahead."""
+    return F.pad(x_BTD, (0, 0, kernel // 2, kernel // 2))
+
+
+def last_real(x_BTD: Tensor, count: int, mask_BT: Tensor | None) -> Tensor:
+    """The last `count` real positions of each row; the first `count` positions of `x_BTD` count as real."""
+    length = x_BTD.shape[1]
+    if mask_BT is None:
+        return x_BTD[:, length - count :]
+    end_B = mask_BT.sum(1) + count
+    index_BT = end_B[:, None] - count + torch.arange(count, device=x_BTD.device)
+    return x_BTD.gather(1, index_BT[..., None].expand(-1, -1, x_BTD.shape[-1]))

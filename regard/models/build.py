@@ -1,0 +1,204 @@
+"""A Config and the sizes of the vocabularies in, a Model out: the one place where names become parts."""
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from regard import config
+from regard.layers.attention import Attention
+from regard.layers.block import Block
+from regard.layers.convolution import GatedConvolution
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import Embedding, Output
+from regard.layers.feedforward import FeedForward
+from regard.layers.image import Grid, Patches
+from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, SinusoidalGrid
+from regard.layers.recurrent import CELLS, Loop
+from regard.layers.scores import Additive, Bilinear, Distance, Mean, ReducedRank, Score
+from regard.models.bridge import Bridge
+from regard.models.decoders import (
+    AttentionDecoder,
+    ConvolutionalDecoder,
+    ConvolutionalLayer,
+    Decoder,
+    RecurrentDecoder,
+)
+from regard.models.encoders import AttentionEncoder, ConvolutionalEncoder, Encoder, RecurrentEncoder
+from regard.models.model import Model
+
+Blocks = config.AttentionEncoder | config.AttentionDecoder | config.ImageEncoder
+
+
+def build(c: config.Config, source_size: int, target_size: int, seed: int | None = None) -> Model:
+    """A model with fresh weights, drawn from `seed` (the config's own if none is given)."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(c.train.seed if seed is None else seed)
+        return assemble(c, source_size, target_size)
+
+
+def assemble(c: config.Config, source_size: int, target_size: int) -> Model:
+    prefix = isinstance(c.encoder, config.Nothing)
+    target_embedding = None if isinstance(c.decoder, config.Nothing) else embedding(c, c.decoder, target_size)
+    if prefix:
+        assert target_embedding is not None
+        source_embedding: nn.Module = target_embedding
+    elif isinstance(c.encoder, config.ImageEncoder):
+        source_embedding = picture(c.encoder)
+    else:
+        tied = target_embedding if c.embedding.tie_source else None
+        source_embedding = tied or embedding(c, c.encoder, source_size)
+    made_encoder = encoder(c)
+    made_decoder = decoder(c, made_encoder.width)
+    side = c.encoder if made_decoder is None else c.decoder
+    tied_output = (target_embedding or source_embedding) if c.embedding.tie_output else None
+    assert tied_output is None or isinstance(tied_output, Embedding)
+    output = Output(source_size if made_decoder is None else target_size, side_width(side), tied_output)
+    return Model(source_embedding, made_encoder, target_embedding, made_decoder, output, prefix)
+
+
+def side_width(side: config.Section) -> int:
+    width = getattr(side, "width", None)
+    assert isinstance(width, int)
+    return width
+
+
+def embedding(c: config.Config, side: config.Section, vocabulary: int) -> Embedding:
+    width = config.embedding_width(side)
+    assert width is not None
+    return Embedding(vocabulary, width, c.embedding.scale, Dropout(c.embedding.dropout))
+
+
+def picture(e: config.ImageEncoder) -> nn.Module:
+    if e.form == "grid":
+        return Grid(e.channels, e.width, e.patch, e.layers)
+    return Patches(e.channels, e.width, e.patch)
+
+
+def encoder(c: config.Config) -> Encoder:
+    e = c.encoder
+    match e:
+        case config.Nothing():
+            return Encoder(Position(), config.embedding_width(c.decoder) or 0)
+        case config.RecurrentEncoder():
+            inputs = [e.embedding or e.width] + [e.width] * (e.layers - 1)
+            loops = nn.ModuleList(Loop(CELLS[e.cell], width, e.width, e.directions) for width in inputs)
+            return RecurrentEncoder(position(e, c.data.max_source + 1), e.width, loops, Dropout(e.dropout))
+        case config.ConvolutionalEncoder():
+            layers = nn.ModuleList(GatedConvolution(e.width, e.kernel) for _ in range(e.layers))
+            return ConvolutionalEncoder(position(e, c.data.max_source + 1), e.width, layers, Dropout(e.dropout))
+        case config.AttentionEncoder():
+            return blocks_encoder(e, position(e, c.data.max_source + 1))
+        case config.ImageEncoder():
+            where = grid_position(e)
+            return Encoder(where, e.width) if e.form == "grid" else blocks_encoder(e, where)
+
+
+def blocks_encoder(e: config.AttentionEncoder | config.ImageEncoder, where: Position) -> Encoder:
+    layers = nn.ModuleList(block(e, None) for _ in range(e.layers))
+    return AttentionEncoder(where, e.width, layers, last_norm(e))
+
+
+def decoder(c: config.Config, memory_width: int) -> Decoder | None:
+    d = c.decoder
+    alone = isinstance(c.encoder, config.Nothing)
+    longest = c.data.max_target + 1 + (c.data.max_source + 1 if alone else 0)
+    match d:
+        case config.Nothing():
+            return None
+        case config.RecurrentDecoder():
+            return recurrent_decoder(d, memory_width, position(d, longest))
+        case config.ConvolutionalDecoder():
+            convolutions = nn.ModuleList(
+                ConvolutionalLayer(
+                    GatedConvolution(d.width, d.kernel),
+                    None if alone else attention(d, d.width, memory_width),
+                    Dropout(d.dropout),
+                )
+                for _ in range(d.layers)
+            )
+            return ConvolutionalDecoder(position(d, longest), convolutions, d.width, Dropout(d.dropout))
+        case config.AttentionDecoder():
+            layers = nn.ModuleList(block(d, None if alone else memory_width) for _ in range(d.layers))
+            return AttentionDecoder(position(d, longest), layers, last_norm(d))
+
+
+def recurrent_decoder(d: config.RecurrentDecoder, memory_width: int, where: Position) -> RecurrentDecoder:
+    extra = {"fixed": memory_width, "feed": d.width, "input": d.width}.get(d.context, 0)
+    inputs = [(d.embedding or d.width) + extra] + [d.width] * (d.layers - 1)
+    cell = CELLS[d.cell]
+    return RecurrentDecoder(
+        nn.ModuleList(cell(width, d.width) for width in inputs),
+        Bridge(d.bridge, memory_width, d.width, d.layers, cell.parts),
+        d.context,
+        attention(d, d.width, memory_width) if d.attends else None,
+        where,
+        Dropout(d.dropout),
+    )
+
+
+def block(b: Blocks, memory_width: int | None) -> Block:
+    """One block; with a memory to look at if `memory_width` is given."""
+    return Block(
+        attention(b, b.width, b.width),
+        None if memory_width is None else attention(b, b.width, memory_width),
+        FeedForward(b.width, b.feedforward or 4 * b.width, b.activation, b.gated, Dropout(b.dropout)),
+        norm(b),
+        b.norm_first,
+        Dropout(b.dropout),
+    )
+
+
+def attention(a: config.Lookup, width: int, memory_width: int) -> Attention:
+    return Attention(width, memory_width, a.heads, score(a, width // a.heads), a.projections)
+
+
+def score(a: config.Lookup, width: int) -> Score:
+    """The score of one attention whose heads are `width` wide."""
+    match a.score:
+        case "dot":
+            return Score()
+        case "scaled":
+            return Score(width**-0.5)
+        case "bilinear":
+            return Bilinear(a.heads, width)
+        case "reduced-rank":
+            return ReducedRank(a.heads, width, a.rank)
+        case "additive":
+            return Additive(a.heads, width)
+        case "distance":
+            return Distance(width)
+        case "mean":
+            return Mean()
+
+
+def norm(b: Blocks) -> Callable[[], nn.Module]:
+    return lambda: nn.RMSNorm(b.width, eps=1e-5) if b.norm == "rms" else nn.LayerNorm(b.width)
+
+
+def last_norm(b: Blocks) -> nn.Module:
+    """A stack whose norms stand before its parts needs one at the end."""
+    return norm(b)() if b.norm_first else nn.Identity()
+
+
+def position(side: config.Section, longest: int) -> Position:
+    """Where a token stands, for one side; `longest` bounds learned positions."""
+    heads = getattr(side, "heads", 1)
+    match getattr(side, "position", "none"):
+        case "sinusoidal":
+            return Sinusoidal()
+        case "learned":
+            return Learned(longest, config.embedding_width(side) or 0)
+        case "relative":
+            return Relative(heads)
+        case "rotary":
+            return Rotary()
+        case "alibi":
+            return Alibi(heads)
+        case _:
+            return Position()
+
+
+def grid_position(e: config.ImageEncoder) -> Position:
+    side = e.size // e.patch
+    return SinusoidalGrid(side) if e.position == "sinusoidal" else position(e, side * side)

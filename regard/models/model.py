@@ -1,0 +1,84 @@
+"""A batch in, states or logits out: embeddings, an encoder, a decoder and the output layer, either side optional.
+
+    memory = model.encode(source, mask)              once a source
+    state = model.start(memory)
+    logits, state = model.decode(target, memory, state)       all at once, or a token at a time: the same numbers
+"""
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from regard.data.batch import Batch
+from regard.layers.embedding import Embedding, Output
+from regard.models.decoders import Decoder
+from regard.models.encoders import Encoder, everywhere
+from regard.models.memory import Memory, Reading
+
+
+class Model(nn.Module):
+    """Hand it parts of your own, or let `build` make them from a config.
+
+    With `prefix`, there is no encoder network: the decoder reads the source first and goes on with the target.
+    """
+
+    def __init__(
+        self,
+        source_embedding: nn.Module,
+        encoder: Encoder,
+        target_embedding: Embedding | None,
+        decoder: Decoder | None,
+        output: Output,
+        prefix: bool = False,
+    ) -> None:
+        super().__init__()
+        self.source_embedding = source_embedding
+        self.encoder = encoder
+        self.target_embedding = target_embedding
+        self.decoder = decoder
+        self.output = output
+        self.prefix = prefix
+
+    def encode(self, source: Tensor, mask_BS: Tensor | None = None) -> Memory:
+        """Token ids (B, S) with their mask, or pictures (B, C, Y, X), as a memory that is ready to be looked up."""
+        x_BSE = self.source_embedding(source)
+        memory: Memory = self.encoder(x_BSE, everywhere(x_BSE) if mask_BS is None else mask_BS)
+        return memory if self.decoder is None else self.decoder.read(memory)
+
+    def start(self, memory: Memory) -> Any:
+        """The decoder's first state."""
+        assert self.decoder is not None
+        state = self.decoder.start(memory)
+        if self.prefix:
+            _, state = self.decoder(memory.states_BSM, memory, state, memory.mask_BS)
+        return state
+
+    def states(self, target_BT: Tensor, memory: Memory, state: Any) -> tuple[Tensor, Any]:
+        """Decoder states, from which the output layer makes logits."""
+        assert self.decoder is not None
+        assert self.target_embedding is not None
+        states_BTD, state = self.decoder(self.target_embedding(target_BT), memory, state)
+        return states_BTD, state
+
+    def decode(self, target_BT: Tensor, memory: Memory, state: Any) -> tuple[Tensor, Any]:
+        """Logits of what follows each token of `target_BT`, and the state after the last."""
+        states_BTD, state = self.states(target_BT, memory, state)
+        return self.output(states_BTD), state
+
+    def forward(self, batch: Batch) -> Tensor:
+        """States at every position that a loss may count: of the target, or of the source if there is no decoder."""
+        memory = self.encode(batch.source, batch.source_mask_BS)
+        if self.decoder is None or batch.target_BT is None:
+            return memory.states_BSM
+        return self.states(batch.target_BT, memory, self.start(memory))[0]
+
+    def reading(self, source: Tensor, mask_BS: Tensor | None = None) -> Reading:
+        """What a search starts from, one row for each source."""
+        memory = self.encode(source, mask_BS)
+        return Reading(memory, self.start(memory), torch.arange(len(memory.mask_BS), device=memory.mask_BS.device))
+
+    def step(self, token_R: Tensor, reading: Reading) -> tuple[Tensor, Reading]:
+        """One token for each row in, logits of the next out: all that a search knows of a model."""
+        logits_RTV, state = self.decode(token_R[:, None], reading.memory, reading.state)
+        return logits_RTV[:, -1], Reading(reading.memory, state, reading.source_R)

@@ -1,0 +1,27 @@
+"""Strings in, numbers out: metrics with intervals and paired tests; nothing here knows a model or torch."""
+
+from regard.score.metrics import (
+    CLASSIFY,
+    TRANSDUCE,
+    Metric,
+    Paired,
+    accuracy,
+    corpus_scores,
+    edit_distance,
+    paired_test,
+    perplexity,
+    position_accuracy,
+)
+
+__all__ = [
+    "CLASSIFY",
+    "TRANSDUCE",
+    "Metric",
+    "Paired",
+    "accuracy",
+    "corpus_scores",
+    "edit_distance",
+    "paired_test",
+    "perplexity",
+    "position_accuracy",
+]
