@@ -11,14 +11,17 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, Self, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from regard.errors import ConfigError, MissingError
 
 Positive = Annotated[int, Field(ge=1, le=1_000_000)]
+Layers = Annotated[int, Field(ge=1, le=1000)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 Real = Annotated[float, Field(allow_inf_nan=False)]
+
+Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
 
 Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
 ScoreName = Literal["dot", "scaled", "bilinear", "reduced-rank", "additive", "distance", "mean"]
@@ -42,9 +45,9 @@ class Section(BaseModel):
 class Data(Section):
     """What is read from the file."""
 
-    source: tuple[str, ...] = Field(default=(), strict=False)  # columns by name or position from 1; () = the first of two
+    source: Names = ()  # columns by name or position from 1; () = the first of two
     target: str = ""  # one column; "" = the second of two
-    tags: tuple[str, ...] = Field(default=(), strict=False)  # source columns whose words are tags, each one token
+    tags: Names = ()  # source columns whose words are tags, each one token
     max_source: Positive = 256  # tokens; longer lines are left out of training and cut, with a warning, in `run`
     max_target: Positive = 256
     skip_bad: bool = False  # leave bad lines out instead of stopping
@@ -56,6 +59,7 @@ class Tokens(Section):
     source: Kind = "characters"
     target: Kind = "characters"
     size: Positive = 8000  # of a vocabulary of words, bpe or unigram
+    target_size: Positive | None = None  # of the target's, where it has its own; none = size
     shared: bool = False  # one vocabulary for both sides
 
     @model_validator(mode="after")
@@ -92,7 +96,7 @@ class RecurrentEncoder(Section):
 
     kind: Literal["recurrent"] = "recurrent"
     cell: CellName = "gru"
-    layers: Positive = 1
+    layers: Layers = 1
     width: Positive = 128  # of the states; both directions together
     embedding: Positive | None = None  # width of the embeddings; none = width
     directions: Literal["forward", "backward", "both"] = "both"
@@ -111,9 +115,9 @@ class ConvolutionalEncoder(Section):
     """Stacked convolutions with gates and residuals."""
 
     kind: Literal["convolutional"] = "convolutional"
-    layers: Positive = 4
+    layers: Layers = 4
     width: Positive = 128
-    kernel: Positive = 3
+    kernel: Annotated[int, Field(ge=1, le=1001)] = 3
     position: PositionName = "learned"
     dropout: Share = 0.1
 
@@ -128,7 +132,7 @@ class ConvolutionalEncoder(Section):
 class AttentionBlocks(Lookup):
     """Blocks of attention and feed-forward, as an encoder or a decoder."""
 
-    layers: Positive = 2
+    layers: Layers = 2
     width: Positive = 128
     heads: Positive = 4
     feedforward: Positive | None = None  # width inside; none = 4 × width
@@ -187,7 +191,7 @@ class RecurrentDecoder(Lookup):
 
     kind: Literal["recurrent"] = "recurrent"
     cell: CellName = "gru"
-    layers: Positive = 1
+    layers: Layers = 1
     width: Positive = 128
     embedding: Positive | None = None
     context: Literal["none", "fixed", "output", "feed", "input"] = "output"
@@ -211,9 +215,9 @@ class ConvolutionalDecoder(Lookup):
     """Stacked causal convolutions with gates and residuals; attention to the source in each."""
 
     kind: Literal["convolutional"] = "convolutional"
-    layers: Positive = 4
+    layers: Layers = 4
     width: Positive = 128
-    kernel: Annotated[int, Field(ge=2)] = 3
+    kernel: Annotated[int, Field(ge=2, le=1001)] = 3
     position: PositionName = "learned"
     dropout: Share = 0.1
 
@@ -273,7 +277,7 @@ class Fill(Section):
 class Train(Section):
     """One run of training."""
 
-    seed: Annotated[int, Field(ge=0)] = 0
+    seed: Annotated[int, Field(ge=0, lt=1 << 63)] = 0
     steps: Positive = 2000  # updates at most
     minutes: Annotated[float, Field(gt=0.0)] | None = None  # at most this long
     tokens_per_batch: Positive = 2048  # padded tokens of the longer side
@@ -499,20 +503,26 @@ def parse_toml(text: str, where: str) -> Tree:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{where}: not TOML: {error}") from None
+        lines = text.split("\n")
+        end = f"line {len(lines)}, column {len(lines[-1]) + 1}"
+        raise ConfigError(f"{where}: not TOML: {str(error).replace('end of document', end)}") from None
+    except RecursionError:
+        raise ConfigError(f"{where}: not TOML that anybody would write: nested too deep") from None
 
 
 def parse_word(word: str) -> Tree:
     """`encoder.layers=4` as a tree; a value that is not TOML is taken as text."""
-    name, sign, value = word.partition("=")
-    if not sign or not name.strip():
-        raise ConfigError(f"--set {word}: expected name=value, such as encoder.layers=4")
+    name, sign, value = (part.strip() for part in word.partition("="))
+    if not sign or not name or "\n" in word:
+        raise ConfigError(f"--set {word!r}: expected name=value on one line, such as encoder.layers=4")
+    if name == "preset":
+        raise ConfigError(f"--set {word}: a preset is the ground the other words stand on; say --preset {value}")
     try:
         leaf = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (tomllib.TOMLDecodeError, RecursionError):
         leaf = value
     tree: Any = leaf
-    for part in reversed(name.strip().split(".")):
+    for part in reversed(name.split(".")):
         tree = {part: tree}
     assert isinstance(tree, dict)
     return tree

@@ -220,7 +220,7 @@ def bars(counts: Iterable[int]) -> str:
 
 
 def _alphabet_text(alphabets: Alphabets) -> str:
-    shown = " ".join(escape(character) for character in alphabets.shown)
+    shown = " ".join("␣" if character == " " else escape(character) for character in alphabets.shown)
     more = " …" if alphabets.once > len(alphabets.shown) else ""
     seen = f"; seen once: {alphabets.once:,} ({shown}{more})" if alphabets.once else ""
     return f"{alphabets.source:,} in source, {alphabets.target:,} in target, {alphabets.shared:,} in both{seen}"

@@ -30,8 +30,8 @@ def load_image(reference: str, folder: Path, size: int, channels: int = 3) -> Pi
     found = ROW.fullmatch(reference)
     path = _locate(found[1] if found else reference, reference, folder)
     pixels = _load_row(path, int(found[2]), reference) if found else _load_file(path, reference)
-    pixels_HWC = _resize(_recolour(pixels, channels, reference), size)
-    return np.ascontiguousarray(pixels_HWC.transpose(2, 0, 1))
+    pixels = _resize(_recolour(pixels, channels, reference), size)
+    return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
 def _locate(name: str, reference: str, folder: Path) -> str:
@@ -51,7 +51,10 @@ def _locate(name: str, reference: str, folder: Path) -> str:
 
 def _load_row(path: str, row: int, reference: str) -> Pixels:
     state = os.stat(path)
-    images = _open_images(path, state.st_mtime_ns, state.st_size)
+    try:
+        images = _open_images(path, state.st_mtime_ns, state.st_size)
+    except DataError as error:
+        raise DataError(f"image {quote(reference)}: {error}") from error
     if row >= len(images):
         raise DataError(f"image {quote(reference)}: found {len(images)} rows, expected more than {row}")
     return np.asarray(images[row], dtype=np.float32) / np.float32(255)
@@ -64,10 +67,10 @@ def _open_images(path: str, modified: int, length: int) -> NDArray[np.uint8]:
         with np.load(path, allow_pickle=False) as arrays:
             images = arrays["images"]
     except (OSError, ValueError, KeyError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{quote(path)}: found no readable array `images` ({_reason(error)})") from error
+        raise DataError(f"found no readable array `images` ({_reason(error)})") from error
     if images.dtype != np.uint8 or images.ndim not in (3, 4):
         found = f"{images.dtype} of shape {images.shape}"
-        raise DataError(f"{quote(path)}: found `images` as {found}, expected uint8 (N, H, W, 3) or (N, H, W)")
+        raise DataError(f"found `images` as {found}, expected uint8 (N, H, W, 3) or (N, H, W)")
     images.setflags(write=False)
     checked: NDArray[np.uint8] = images
     return checked
@@ -86,41 +89,42 @@ def _pillow(reference: str) -> ModuleType:
 
 
 def _load_file(path: str, reference: str) -> Pixels:
-    Image = _pillow(reference)
+    pillow = _pillow(reference)
     try:
-        with Image.open(path, formats=("PNG", "JPEG")) as image:
+        with pillow.open(path, formats=("PNG", "JPEG")) as image:
             if image.mode.startswith("I"):  # 16 bits of grey, which convert() would cut off at 255
                 return np.asarray(image, dtype=np.float32) / np.float32(65535)
             return np.asarray(image.convert("RGBA"), dtype=np.float32) / np.float32(255)
     except PermissionError as error:
         raise MissingError(f"image {quote(reference)}: no permission to read it") from error
-    except (OSError, ValueError, SyntaxError, MemoryError, zlib.error, Image.DecompressionBombError) as error:
+    except (OSError, ValueError, SyntaxError, MemoryError, zlib.error, pillow.DecompressionBombError) as error:
         raise DataError(f"image {quote(reference)}: found no whole PNG or JPEG ({_reason(error)})") from error
 
 
 def _recolour(pixels: Pixels, channels: int, reference: str) -> Pixels:
     """Any of grey, grey + alpha, RGB, RGBA as (height, width, channels), laid on white."""
-    pixels_HWC = pixels[:, :, None] if pixels.ndim == 2 else pixels
-    height, width, depth = pixels_HWC.shape
+    pixels = pixels[:, :, None] if pixels.ndim == 2 else pixels
+    height, width, depth = pixels.shape
     if not height or not width or depth not in (1, 2, 3, 4):
         raise DataError(f"image {quote(reference)}: found shape {pixels.shape}, expected (H, W) or (H, W, 1 to 4)")
     if depth in (2, 4):
-        alpha_HW1 = pixels_HWC[:, :, -1:]
-        pixels_HWC = pixels_HWC[:, :, :-1] * alpha_HW1 + (1 - alpha_HW1)
-    if pixels_HWC.shape[2] == 3 and channels == 1:
-        pixels_HWC = (pixels_HWC @ LUMA)[:, :, None]
-    return pixels_HWC if pixels_HWC.shape[2] == channels else np.repeat(pixels_HWC, channels, axis=2)
+        alpha = pixels[:, :, -1:]
+        pixels = pixels[:, :, :-1] * alpha + (1 - alpha)
+    if pixels.shape[2] == 3 and channels == 1:
+        pixels = (pixels @ LUMA)[:, :, None]
+    return pixels if pixels.shape[2] == channels else np.repeat(pixels, channels, axis=2)
 
 
-def _resize(pixels_HWC: Pixels, size: int) -> Pixels:
+def _resize(pixels: Pixels, size: int) -> Pixels:
     """Means over whole blocks or repeated pixels where sizes divide, so that Pillow is not needed; else bilinear."""
-    height, width, depth = pixels_HWC.shape
+    height, width, depth = pixels.shape
     if height % size == 0 and width % size == 0:
-        blocks = pixels_HWC.reshape(size, height // size, size, width // size, depth)
-        return blocks.mean(axis=(1, 3), dtype=np.float32)
+        blocks = pixels.reshape(size, height // size, size, width // size, depth)
+        mean: Pixels = blocks.mean(axis=(1, 3), dtype=np.float32)
+        return mean
     if size % height == 0 and size % width == 0:
-        return pixels_HWC.repeat(size // height, axis=0).repeat(size // width, axis=1)
-    Image = _pillow(f"{height} × {width} to {size} × {size}")
-    planes = [Image.fromarray(np.ascontiguousarray(pixels_HWC[:, :, plane])) for plane in range(depth)]
-    resized = [np.asarray(plane.resize((size, size), Image.Resampling.BILINEAR)) for plane in planes]
+        return pixels.repeat(size // height, axis=0).repeat(size // width, axis=1)
+    pillow = _pillow(f"{height} × {width} to {size} × {size}")
+    planes = [pillow.fromarray(np.ascontiguousarray(pixels[:, :, plane])) for plane in range(depth)]
+    resized = [np.asarray(plane.resize((size, size), pillow.Resampling.BILINEAR)) for plane in planes]
     return np.stack(resized, axis=2).clip(0, 1)

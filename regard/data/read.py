@@ -27,32 +27,9 @@ EMPTY = " \r"  # what may stand in a field that still counts as empty
 LONE_RETURN = "\udc0d"  # stands for "\r" inside the csv module, which would end a line there; never in decoded text
 
 SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
-TARGET_NAMES = (
-    "target",
-    "output",
-    "form",
-    "label",
-    "labels",
-    "answer",
-    "response",
-    "translation",
-    "phonemes",
-    "caption",
-)
-SOURCE_NAMES = (
-    "source",
-    "input",
-    "lemma",
-    "text",
-    "sentence",
-    "question",
-    "prompt",
-    "word",
-    "tags",
-    "context",
-    "image",
-)
-HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, "src", "tgt", "trg", "features", "tokens"}
+TARGET_NAMES = ["target", "output", "form", "label", "labels", "answer", "response", "phonemes", "caption"]
+SOURCE_NAMES = ["source", "input", "lemma", "text", "sentence", "question", "prompt", "word", "tags", "image"]
+HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, "src", "tgt", "trg", "features", "tokens", "context", "translation"}
 
 FOREIGN = {
     b"\xff\xfe": "looks like UTF-16: save it as UTF-8",
@@ -358,7 +335,7 @@ def _parallel_records(left: Source, right: Source) -> Iterator[Record]:
             yield Record(lines[0], " ".join(texts), texts, _parallel_flaw((left, right), present))
     if lines[0] != lines[1]:
         names = [escape(side.path) for side in (left, right)]
-        raise DataError(f"{names[0]} has {lines[0]} lines, {names[1]} has {lines[1]}: expected as many in each")
+        raise DataError(f"{names[0]} has {lines[0]} lines, {names[1]} has {lines[1]} lines: expected as many in each")
 
 
 def _parallel_flaw(sides: tuple[Source, Source], lines: list[Record]) -> Flaw | None:
@@ -376,7 +353,7 @@ class _Plan:
 
     def __init__(self, path: str, columns: Columns) -> None:
         parts = path.split(",")
-        parallel = len(parts) == 2 and all(parts) and not os.path.exists(path)
+        parallel = len(parts) == 2 and not os.path.exists(path) and any(map(os.path.exists, parts))
         self.sources = [Source(part) for part in (parts if parallel else [path])]
         suffix = os.path.splitext(path.removesuffix(".gz"))[1].lower()
         whole = suffix not in SUFFIXES and columns.target is None and not columns.source
@@ -442,7 +419,7 @@ def _usual_width(rows: list[list[str]], columns: Columns) -> int:
     widths = Counter(len(row) for row in rows)
     usual = widths.most_common(1)[0][0] if widths else 2
     if columns.source or columns.target != "":
-        asked = [int(name) for name in (*columns.source, columns.target or "1")]
+        asked = [_position(name) for name in (*columns.source, columns.target or "1")]
         return max(asked) if usual == 1 and max(asked) <= SAMPLE else usual
     # With nothing chosen two columns are expected; only when several lines agree on more is a choice asked for.
     agreed = usual > 2 and len(widths) == 1 and len(rows) > 1 and any(row[-1].strip(EMPTY) for row in rows)
@@ -478,14 +455,19 @@ def _find(plan: _Plan, name: str, labels: list[str]) -> str:
     """A label by its own name, else by position. A JSON key may be missing here and there: that is seen row by row."""
     if name in labels:
         return name
-    if name.isdecimal() and 1 <= int(name) <= len(labels):
-        return labels[int(name) - 1]
+    if 1 <= _position(name) <= len(labels):
+        return labels[_position(name) - 1]
     if plan.kind == "jsonl" and not name.isdecimal():
         return name
     path = ",".join(escape(source.path) for source in plan.sources)
     raise DataError(
         f"{path}: found no column {quote(name)}{_nearest(name, labels)}; the columns are {_list(labels)}{plan.hint}"
     )
+
+
+def _position(name: str) -> int:
+    """The number a column is asked for by; 0 when it is asked for by name, or by a number no file has."""
+    return int(name) if name.isdecimal() and len(name) < 6 else 0
 
 
 def _nearest(name: str, labels: list[str]) -> str:

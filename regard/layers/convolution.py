@@ -1,5 +1,7 @@
 """A sequence in, a sequence out that knows its neighbours: gated convolution (Dauphin et al. 2017)."""
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -8,10 +10,14 @@ from torch.nn import functional as F
 class GatedConvolution(nn.Module):
     """a ⊙ σ(b), both a convolution of the input over `kernel` positions. The caller pads."""
 
-    def __init__(self, width: int, kernel: int) -> None:
+    def __init__(self, width: int, kernel: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.kernel = kernel
         self.convolution = nn.Conv1d(width, 2 * width, kernel)
+        # A gate halves the signal; this start keeps its size through many layers (Gehring et al. 2017, §3.5).
+        nn.init.normal_(self.convolution.weight, std=math.sqrt(4 * (1 - dropout) / (kernel * width)))
+        assert self.convolution.bias is not None
+        nn.init.zeros_(self.convolution.bias)
 
     def forward(self, padded_BTD: Tensor) -> Tensor:
         """kernel − 1 positions fewer come out than go in."""

@@ -14,7 +14,7 @@ class Embedding(nn.Module):
         self.table = nn.Embedding(vocabulary, width)
         self.scale = math.sqrt(width) if scale else 1.0
         self.dropout = dropout
-        nn.init.normal_(self.table.weight, std=1 / self.scale)
+        nn.init.normal_(self.table.weight, std=1 / math.sqrt(width))
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         vectors_BTD: Tensor = self.dropout(self.table(ids_BT) * self.scale)

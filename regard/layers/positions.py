@@ -92,12 +92,11 @@ class Alibi(Position):
 
     def __init__(self, heads: int) -> None:
         super().__init__()
-        rate_H = 2.0 ** (-8.0 * torch.arange(1, heads + 1) / heads)
-        self.register_buffer("rate_H", rate_H, persistent=False)
+        self.heads = heads
 
     def bias(self, at_BT: Tensor, at_BS: Tensor) -> Tensor:
         apart_BTS = (at_BS[:, None, :] - at_BT[:, :, None]).abs()
-        rate_H = self.get_buffer("rate_H")
+        rate_H = 2.0 ** (-8.0 * torch.arange(1, self.heads + 1, device=at_BT.device) / self.heads)
         return -rate_H[:, None, None] * apart_BTS[:, None]
 
 

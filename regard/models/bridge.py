@@ -28,5 +28,5 @@ class Bridge(nn.Module):
             made = memory.states_BSM.new_zeros(len(memory.mask_BS), self.layers * self.parts * self.width)
         else:
             made = torch.tanh(self.project(summary(memory, self.kind)))
-        pieces = made.split(self.width, -1)
+        pieces = made.chunk(self.layers * self.parts, -1)
         return tuple(pieces[i : i + self.parts] for i in range(0, len(pieces), self.parts))

@@ -6,6 +6,7 @@ import torch
 from torch import nn
 
 from regard import config
+from regard.errors import ConfigError
 from regard.layers.attention import Attention
 from regard.layers.block import Block
 from regard.layers.convolution import GatedConvolution
@@ -27,14 +28,30 @@ from regard.models.decoders import (
 from regard.models.encoders import AttentionEncoder, ConvolutionalEncoder, Encoder, RecurrentEncoder
 from regard.models.model import Model
 
+MOST_PARAMETERS = 20_000_000_000
+
 Blocks = config.AttentionEncoder | config.AttentionDecoder | config.ImageEncoder
 
 
 def build(c: config.Config, source_size: int, target_size: int, seed: int | None = None) -> Model:
     """A model with fresh weights, drawn from `seed` (the config's own if none is given)."""
+    refuse_giants(c, source_size, target_size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(c.train.seed if seed is None else seed)
         return assemble(c, source_size, target_size)
+
+
+def outline(c: config.Config, source_size: int, target_size: int) -> Model:
+    """The model as shapes alone: nothing is allocated."""
+    with torch.device("meta"):
+        return assemble(c, source_size, target_size)
+
+
+def refuse_giants(c: config.Config, source_size: int, target_size: int) -> None:
+    """Counts before allocating, so that a slip of a digit is an answer and not a machine at a standstill."""
+    asked = sum(weight.numel() for weight in outline(c, source_size, target_size).parameters())
+    if asked > MOST_PARAMETERS:
+        raise ConfigError(f"the config asks for {asked:,} parameters; at most {MOST_PARAMETERS:,} are built here")
 
 
 def assemble(c: config.Config, source_size: int, target_size: int) -> Model:
@@ -85,7 +102,7 @@ def encoder(c: config.Config) -> Encoder:
             loops = nn.ModuleList(Loop(CELLS[e.cell], width, e.width, e.directions) for width in inputs)
             return RecurrentEncoder(position(e, c.data.max_source + 1), e.width, loops, Dropout(e.dropout))
         case config.ConvolutionalEncoder():
-            layers = nn.ModuleList(GatedConvolution(e.width, e.kernel) for _ in range(e.layers))
+            layers = nn.ModuleList(GatedConvolution(e.width, e.kernel, e.dropout) for _ in range(e.layers))
             return ConvolutionalEncoder(position(e, c.data.max_source + 1), e.width, layers, Dropout(e.dropout))
         case config.AttentionEncoder():
             return blocks_encoder(e, position(e, c.data.max_source + 1))
@@ -111,7 +128,7 @@ def decoder(c: config.Config, memory_width: int) -> Decoder | None:
         case config.ConvolutionalDecoder():
             convolutions = nn.ModuleList(
                 ConvolutionalLayer(
-                    GatedConvolution(d.width, d.kernel),
+                    GatedConvolution(d.width, d.kernel, d.dropout),
                     None if alone else attention(d, d.width, memory_width),
                     Dropout(d.dropout),
                 )

@@ -104,9 +104,9 @@ def shape(place: int, random_: random.Random) -> Shape:
 
 
 def touch(first: Shape, second: Shape) -> bool:
-    """The squares around the two shapes share a pixel."""
+    """No row or column of background between the squares around the two shapes."""
     apart = max(abs(a - b) for a, b in zip(first.middle, second.middle, strict=True))
-    return apart <= first.radius + second.radius
+    return apart <= first.radius + second.radius + 1
 
 
 def paint(drawing: Drawing) -> NDArray[np.uint8]:

@@ -33,7 +33,7 @@ FIELDS = {"y": YEAR, "M": MONTH, "L": MONTH, "d": DAY, "E": WEEKDAY, "c": WEEKDA
 
 LENGTHS = ("full", "long", "medium", "short")
 SKELETONS = ("yMd", "yMEd", "yMMMd", "yMMMEd", "yMMMMd", "yMMMMEd", "yMMMMEEEEd")
-NAMELESS = "M01"  # what CLDR calls January where it has no word for it
+NAMELESS = {f"M{month:02}" for month in range(1, 13)}  # what CLDR calls a month that it has no word for
 
 ENGLISH = (
     "EEEE d MMMM y",
@@ -102,7 +102,7 @@ class Spelling:
     def tells_the_date(self) -> bool:
         """Year, month and day are all there, every month has a name, and no two have the same."""
         shown = dict(self.gaps)
-        return {YEAR, MONTH, DAY} <= shown.keys() and len({*shown[MONTH]} - {NAMELESS}) == 12
+        return {YEAR, MONTH, DAY} <= shown.keys() and len({*shown[MONTH]} - NAMELESS) == 12
 
 
 def pairs(count: int, seed: int, part: str, locales: str) -> list[Pair]:
@@ -171,7 +171,8 @@ def locale_names(locales: str) -> tuple[str, ...]:
 
 
 def usable(locale: Locale) -> bool:
-    return bool(locale.months["format"]["wide"][1] != NAMELESS and locale.default_numbering_system in ZEROS)
+    named = NAMELESS.isdisjoint(locale.months["format"]["wide"].values())
+    return named and locale.default_numbering_system in ZEROS
 
 
 @lru_cache(maxsize=8)

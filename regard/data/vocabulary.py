@@ -1,0 +1,59 @@
+"""Examples in, the tokenizers of both sides out; and the two as one JSON value, as a model folder keeps them."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from regard import config
+from regard.data.read import Example
+from regard.data.tokens import Encoding, Tokenizer, split_tags
+from regard.errors import FolderError
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """What a token is on each side; with one vocabulary both are the same object."""
+
+    source: Tokenizer
+    target: Tokenizer
+    is_tags: tuple[bool, ...] = (False,)  # for each source column
+
+    @property
+    def shared(self) -> bool:
+        return self.source is self.target
+
+    def encode_source(self, columns: Sequence[str]) -> Encoding:
+        """Source columns as tokens, a separator between them."""
+        return self.source.encode_columns(columns, self.is_tags)
+
+    def as_dict(self) -> dict[str, object]:
+        target = None if self.shared else self.target.as_dict()
+        return {"source": self.source.as_dict(), "target": target, "tags": list(self.is_tags)}
+
+    @classmethod
+    def from_dict(cls, data: object) -> "Vocabulary":
+        if not isinstance(data, dict) or set(data) != {"source", "target", "tags"}:
+            raise FolderError("tokenizer.json: expected an object with source, target and tags")
+        is_tags = data["tags"]
+        if not isinstance(is_tags, list) or not all(isinstance(each, bool) for each in is_tags) or not is_tags:
+            raise FolderError(f"tokenizer.json: tags: expected a list of true and false, found {str(is_tags)[:60]}")
+        source = Tokenizer.from_dict(data["source"])
+        target = source if data["target"] is None else Tokenizer.from_dict(data["target"])
+        return cls(source, target, tuple(is_tags))
+
+
+def learn(examples: Sequence[Example], c: config.Config, is_tags: Sequence[bool]) -> Vocabulary:
+    """Tokenizers for the training examples, as the config wants them."""
+    texts = [text for example in examples for text, tags in zip(example.source, is_tags, strict=True) if not tags]
+    tags = sorted({tag for example in examples for text, is_tag in zip(example.source, is_tags, strict=True)
+                   if is_tag for tag in split_tags(text)})  # fmt: skip
+    targets = [example.target for example in examples if example.target is not None]
+    size = c.tokens.target_size or c.tokens.size
+    if c.task == "caption":
+        target = Tokenizer.learn(targets, c.tokens.target, size)
+        return Vocabulary(target, target, tuple(is_tags))
+    both: Iterable[str] = chain(texts, targets) if c.tokens.shared else texts
+    source = Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
+    if c.tokens.shared or not targets:
+        return Vocabulary(source, source, tuple(is_tags))
+    return Vocabulary(source, Tokenizer.learn(targets, c.tokens.target, size), tuple(is_tags))

@@ -1,0 +1,117 @@
+"""A step and a state in, the best few texts for each source out.
+
+At each step the `width` best continuations of a source are taken, ended ones among them. What has ended is kept apart
+and what has not goes on, spreading to `width` again. So at width 1 this is greedy, and at full width it tries every
+text there is. A source is done when nothing goes on, or when nothing that goes on can still come among the best.
+"""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.data.tokens import END
+from regard.layers.rows import rows
+from regard.search.rules import Demands, Rules, obey
+from regard.search.write import Hypothesis, Step, hypothesis, normalise
+
+
+@dataclass(frozen=True)
+class Live:
+    """Hypotheses still being written: `width` rows for each source, those with a sum of −∞ empty."""
+
+    sum_BN: Tensor
+    written_RT: Tensor
+    log_RT: Tensor
+
+
+@dataclass
+class Source:
+    """One source's finished hypotheses, best first, at most `width` of them."""
+
+    number: int
+    limit: int
+    width: int
+    penalty: float
+    finished: list[Hypothesis] = field(default_factory=list)
+
+    def add(self, found: Hypothesis) -> None:
+        self.finished = sorted([*self.finished, found], key=lambda h: -h.score)[: self.width]
+
+    def done(self, best_live: float) -> bool:
+        """A live one can only lose log probability; dividing by the longest length is the best it can hope for."""
+        if best_live == -torch.inf:
+            return True
+        if len(self.finished) < self.width:
+            return False
+        return normalise(best_live, self.limit + 1, self.penalty) <= self.finished[-1].score
+
+
+def beam(
+    step: Step, state: Any, demand: Demands, width: int, rules: Rules, penalty: float = 1.0
+) -> list[list[Hypothesis]]:
+    """For each source up to `width` finished hypotheses, best first."""
+    limits = demand.limit_R.tolist()
+    sources = [Source(number, limit, width, penalty) for number, limit in enumerate(limits)]
+    going = list(sources)
+    device = demand.limit_R.device
+    spread_R = torch.arange(len(sources), device=device).repeat_interleave(width)
+    state, demand = rows(state, spread_R), rows(demand, spread_R)
+    sum_BN = torch.full((len(sources), width), -torch.inf, device=device)
+    sum_BN[:, 0] = 0.0
+    live = Live(sum_BN, spread_R.new_empty(len(spread_R), 0), torch.empty(len(spread_R), 0, device=device))
+    token_R = torch.full_like(spread_R, rules.first)
+    while going:
+        logits_RV, state = step(token_R, state)
+        exact_RV = logits_RV.float().log_softmax(-1)
+        live, origin_R = advance(live, exact_RV, obey(exact_RV, live.written_RT, rules, demand))
+        live = set_apart(live, going)
+        kept_R = still_going(live, going)
+        going = [source for source, kept in zip(going, kept_R[::width].tolist(), strict=True) if kept]
+        index_R = kept_R.nonzero().flatten()
+        state, demand = rows(state, origin_R[index_R]), rows(demand, index_R)
+        live = Live(live.sum_BN[kept_R[::width]], live.written_RT[index_R], live.log_RT[index_R])
+        token_R = live.written_RT[:, -1] if going else token_R
+    return [source.finished for source in sources]
+
+
+def advance(live: Live, exact_RV: Tensor, allowed_RV: Tensor) -> tuple[Live, Tensor]:
+    """The best continuations of each source, and the row that each goes on from."""
+    batch, width = live.sum_BN.shape
+    vocabulary = exact_RV.shape[1]
+    total = (live.sum_BN.view(-1, 1) + allowed_RV).view(batch, width * vocabulary)
+    sum_BN, best_BN = best(total, width)
+    first_B = torch.arange(batch, device=best_BN.device) * width
+    origin_R = (first_B[:, None] + best_BN // vocabulary).flatten()
+    token_R = (best_BN % vocabulary).flatten()
+    written_RT = torch.cat([live.written_RT[origin_R], token_R[:, None]], 1)
+    log_RT = torch.cat([live.log_RT[origin_R], exact_RV[origin_R].gather(1, token_R[:, None])], 1)
+    return Live(sum_BN, written_RT, log_RT), origin_R
+
+
+def best(total: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The `width` greatest of each row; missing ones, where a row is shorter, are −∞."""
+    found, place = total.topk(min(width, total.shape[1]), -1)
+    lack = width - found.shape[1]
+    if lack:
+        found = torch.nn.functional.pad(found, (0, lack), value=-torch.inf)
+        place = torch.nn.functional.pad(place, (0, lack))
+    return found, place
+
+
+def set_apart(live: Live, going: list[Source]) -> Live:
+    """Hypotheses that just ended leave the beam for their source's list."""
+    batch, width = live.sum_BN.shape
+    ended_BN = (live.written_RT[:, -1] == END).view(batch, width) & (live.sum_BN > -torch.inf)
+    for b, n in ended_BN.nonzero().tolist():
+        tokens, logs = live.written_RT[b * width + n].tolist(), live.log_RT[b * width + n].tolist()
+        going[b].add(hypothesis(tokens[:-1], logs, going[b].penalty))
+    return replace(live, sum_BN=live.sum_BN.masked_fill(ended_BN, -torch.inf))
+
+
+def still_going(live: Live, going: list[Source]) -> Tensor:
+    """For each row whether its source goes on."""
+    best_live = live.sum_BN.amax(1).tolist()
+    goes = [not source.done(value) for source, value in zip(going, best_live, strict=True)]
+    return torch.tensor(goes, device=live.sum_BN.device).repeat_interleave(live.sum_BN.shape[1])

@@ -1,0 +1,140 @@
+"""A step and a state in, one written text for each row out, token after token: greedy, sampling, and given targets."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from regard.data.batch import mix, pad
+from regard.data.tokens import END
+from regard.layers.rows import rows
+from regard.search.rules import Demands, Rules, obey
+
+Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
+Choose = Callable[[Tensor, Tensor], Tensor]  # allowed log probabilities (R, V) and row numbers to tokens (R,)
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """One output: its tokens without the end, their log probabilities with it, and the score that ranks it."""
+
+    tokens: tuple[int, ...]
+    log_probabilities: tuple[float, ...]  # of each token; of the end too, if it was written
+    score: float
+
+    @property
+    def log_probability(self) -> float:
+        return sum(self.log_probabilities)
+
+
+def normalise(log_probability: float, length: int, penalty: float) -> float:
+    """Log probability ÷ length to the power of `penalty`; the end counts as a token."""
+    return log_probability / float(max(length, 1) ** penalty)
+
+
+def greedy(step: Step, state: Any, demand: Demands, rules: Rules, penalty: float = 0.0) -> list[Hypothesis]:
+    """Always the likeliest token; of equal ones the lower id."""
+    return write(step, state, demand, rules, lambda log_RV, _: log_RV.argmax(-1), penalty)
+
+
+def write(
+    step: Step, state: Any, demand: Demands, rules: Rules, choose: Choose, penalty: float = 0.0
+) -> list[Hypothesis]:
+    """Tokens as `choose` likes until each row has ended; ended rows leave the batch."""
+    count = len(demand.limit_R)
+    device = demand.limit_R.device
+    row_R = torch.arange(count, device=device)
+    token_R = torch.full((count,), rules.first, device=device)
+    written_RT = token_R.new_empty(count, 0)
+    log_RT = torch.empty(count, 0, device=device)
+    finished: dict[int, Hypothesis] = {}
+    while len(row_R):
+        logits_RV, state = step(token_R, state)
+        exact_RV = logits_RV.float().log_softmax(-1)
+        token_R = choose(obey(exact_RV, written_RT, rules, demand), row_R)
+        log_RT = torch.cat([log_RT, exact_RV.gather(1, token_R[:, None])], 1)
+        ended_R = token_R == END
+        for row in ended_R.nonzero().flatten().tolist():
+            finished[int(row_R[row])] = hypothesis(written_RT[row].tolist(), log_RT[row].tolist(), penalty)
+        written_RT = torch.cat([written_RT, token_R[:, None]], 1)
+        if finished and bool(ended_R.any()):
+            kept_R = (~ended_R).nonzero().flatten()
+            row_R, token_R, written_RT, log_RT = rows((row_R, token_R, written_RT, log_RT), kept_R)
+            state, demand = rows(state, kept_R), rows(demand, kept_R)
+    return [finished[row] for row in range(count)]
+
+
+def hypothesis(tokens: Sequence[int], logs: Sequence[float], penalty: float) -> Hypothesis:
+    return Hypothesis(tuple(tokens), tuple(logs), normalise(sum(logs), len(logs), penalty))
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """How to draw: temperature, the k likeliest, the likeliest that together reach p; each 0 or 1 = no limit."""
+
+    seed: int = 0
+    temperature: float = 1.0
+    top_k: int = 0
+    top_p: float = 1.0
+
+
+def sample(
+    step: Step, state: Any, demand: Demands, rules: Rules, sampling: Sampling, numbers: Sequence[int] | None = None
+) -> list[Hypothesis]:
+    """Tokens drawn at random. A row's draws depend on the seed and its number alone, not on who shares its batch."""
+    numbers = numbers or range(len(demand.limit_R))
+    longest = int(demand.limit_R.max()) + 2
+    draws_RT = torch.stack([uniform(sampling.seed, number, longest) for number in numbers]).to(demand.limit_R.device)
+    at = 0
+
+    def choose(log_RV: Tensor, row_R: Tensor) -> Tensor:
+        nonlocal at
+        at += 1
+        return draw(narrow(log_RV, sampling), draws_RT[row_R, at - 1])
+
+    return write(step, state, demand, rules, choose)
+
+
+def uniform(seed: int, number: int, count: int) -> Tensor:
+    return torch.rand(count, generator=torch.Generator().manual_seed(mix(seed, "sample", number)))
+
+
+def narrow(log_RV: Tensor, sampling: Sampling) -> Tensor:
+    """Probabilities after temperature, top-k and top-p."""
+    log_RV = log_RV / sampling.temperature
+    ordered_RV, order_RV = log_RV.softmax(-1).sort(dim=-1, descending=True, stable=True)
+    dropped_RV = ordered_RV.cumsum(-1) - ordered_RV >= sampling.top_p
+    if sampling.top_k:
+        dropped_RV[:, sampling.top_k :] = True
+    dropped_RV[:, 0] = False
+    return torch.zeros_like(ordered_RV).scatter(1, order_RV, ordered_RV.masked_fill(dropped_RV, 0.0))
+
+
+def draw(probability_RV: Tensor, uniform_R: Tensor) -> Tensor:
+    """The token at which the running sum of probabilities passes a number between 0 and 1."""
+    sums_RV = probability_RV.double().cumsum(-1)
+    wanted_R = uniform_R.double() * sums_RV[:, -1]
+    return (sums_RV <= wanted_R[:, None]).sum(-1).clamp(max=last_possible(probability_RV))
+
+
+def last_possible(probability_RV: Tensor) -> Tensor:
+    """The highest token that can be drawn at all: rounding must not step beyond it."""
+    at_V = torch.arange(probability_RV.shape[1], device=probability_RV.device)
+    return (at_V * (probability_RV > 0)).amax(-1)
+
+
+def given(
+    step: Step, state: Any, targets: Sequence[Sequence[int]], rules: Rules, penalty: float = 0.0
+) -> list[Hypothesis]:
+    """Exact log probabilities of given targets, the end included."""
+    target_BT = pad([[*ids, END] for ids in targets])
+    token_R = torch.full((len(targets),), rules.first)
+    logs = []
+    for next_R in target_BT.unbind(1):
+        logits_RV, state = step(token_R, state)
+        logs.append(logits_RV.float().log_softmax(-1).gather(1, next_R[:, None]))
+        token_R = next_R
+    table = torch.cat(logs, 1).tolist()
+    return [hypothesis(ids, row[: len(ids) + 1], penalty) for ids, row in zip(targets, table, strict=True)]

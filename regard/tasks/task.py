@@ -1,0 +1,93 @@
+"""What all tasks promise, and the records that pass between them, the training loop and the verbs."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.data.batch import Batch
+from regard.data.read import Columns, Example
+from regard.models.model import Model
+from regard.score import Metric
+from regard.search.write import Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One example as numbers."""
+
+    source: tuple[int, ...]  # empty where the source is a picture
+    target: tuple[int, ...]
+    picture: NDArray[np.float32] | None = None
+
+    @property
+    def length(self) -> int:
+        """Of the longer side, the end included: what a batch pays for."""
+        return max(len(self.source), len(self.target)) + 1
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A sum and a count: divided once, after accumulation."""
+
+    total: Tensor
+    count: int
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One output with the log probability that ranked it, its probability, and the next best."""
+
+    text: str
+    score: float
+    confidence: float
+    tokens: tuple[int, ...] = ()
+    alternatives: tuple["Answer", ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Wish:
+    """How answers are to be found."""
+
+    beam: int = 1
+    n_best: int = 1
+    batch: int = 64  # sources decoded side by side
+    length_penalty: float = 1.0
+    sampling: Sampling | None = None
+    min_length: int = 0
+    max_length: int | None = None  # none = from the source's length
+    no_repeat: int = 0
+    banned: tuple[str, ...] = ()  # texts that are never written
+    prefix: str = ""  # text every output begins with
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores over a set of examples, and what was answered."""
+
+    metrics: dict[str, Metric]
+    outputs: tuple[str, ...] = ()
+    facts: dict[str, float] = field(default_factory=dict)  # loss, perplexity, forced and free token accuracy, …
+
+
+class Task(Protocol):
+    """A head, a loss, a metric and the columns it reads."""
+
+    def columns(self) -> Columns: ...
+
+    def encode(self, example: Example, folder: str) -> Item: ...
+
+    def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch: ...
+
+    def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss: ...
+
+    def answer(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]: ...
+
+    def evaluate(self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish,
+                 intervals: bool = True) -> Evaluation: ...  # fmt: skip

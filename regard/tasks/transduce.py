@@ -1,0 +1,155 @@
+"""A source in, a target out: the task of the lineage, for texts and, as captions, for pictures."""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard import config
+from regard.data.batch import Batch, cut, pad
+from regard.data.images import load_image
+from regard.data.read import Columns, Example
+from regard.data.tokens import END, PAD, SEPARATOR, START
+from regard.data.vocabulary import Vocabulary
+from regard.models.model import Model
+from regard.score import corpus_scores, perplexity, position_accuracy
+from regard.search.beam import beam
+from regard.search.rules import Rules, demands
+from regard.search.write import Hypothesis, greedy, sample
+from regard.tasks.loss import fed_states, token_loss
+from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish
+
+
+class Transduce:
+    """Next token of the target, given the source and the target so far."""
+
+    def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
+        self.config = c
+        self.vocabulary = vocabulary
+        # Without an encoder source and target are one text, and what stands between them is the separator.
+        self.first = SEPARATOR if c.encoder.kind == "none" else START
+        self.last = () if c.encoder.kind == "none" else (END,)
+
+    def columns(self) -> Columns:
+        return Columns(self.config.data.source, self.config.data.target)
+
+    def encode(self, example: Example, folder: str) -> Item:
+        source = self.vocabulary.encode_source(example.source).ids + self.last
+        return Item(source, self.vocabulary.target.encode(example.target or "").ids)
+
+    def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
+        source, mask_BS = self.sources(items)
+        target_BT = pad([[self.first, *item.target] for item in items])
+        label_BT = pad([[*item.target, END] for item in items])
+        return Batch(source, mask_BS, target_BT, label_BT, tuple(numbers))
+
+    def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
+        source_BS = pad([item.source for item in items])
+        return source_BS, source_BS != PAD
+
+    def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
+        states_BTD = fed_states(model, batch, forcing, seed)
+        smoothing = self.config.train.label_smoothing if model.training else 0.0
+        return token_loss(model.output, states_BTD, batch.label_BT, smoothing)
+
+    # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @torch.inference_mode()
+    def answer(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
+        """One answer for each item, in order; items of similar length share a batch, which changes no answer."""
+        found: dict[int, Answer] = {}
+        for run in runs(items, wish.batch):
+            hypotheses = self.search(model, [items[i] for i in run], wish, [numbers[i] for i in run])
+            found.update({i: self.spell(best) for i, best in zip(run, hypotheses, strict=True)})
+        return [found[i] for i in range(len(items))]
+
+    def search(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[list[Hypothesis]]:
+        device = model.output.weight.device
+        source, mask_BS = self.sources(items)
+        reading = model.reading(source.to(device), None if mask_BS is None else mask_BS.to(device))
+        prefix = self.vocabulary.target.encode(wish.prefix).ids
+        demand = demands([self.limit(item, wish) for item in items], [prefix] * len(items), device)
+        rules = self.rules(wish)
+        if wish.sampling is not None:
+            return [[each] for each in sample(model.step, reading, demand, rules, wish.sampling, numbers)]
+        if wish.beam == 1:
+            return [[each] for each in greedy(model.step, reading, demand, rules, wish.length_penalty)]
+        found = beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty)
+        return [each[: max(1, wish.n_best)] for each in found]
+
+    def rules(self, wish: Wish) -> Rules:
+        banned = tuple(self.vocabulary.target.encode(text).ids for text in wish.banned)
+        return Rules(self.first, wish.min_length, wish.no_repeat, tuple(gram for gram in banned if gram))
+
+    def limit(self, item: Item, wish: Wish) -> int:
+        """The longest output of one source: its own length decides, never that of its batch mates."""
+        if wish.max_length is not None:
+            return min(wish.max_length, self.config.data.max_target)
+        asked = int(self.config.search.length_ratio * len(item.source)) + self.config.search.length_extra
+        return min(asked, self.config.data.max_target)
+
+    def spell(self, hypotheses: Sequence[Hypothesis]) -> Answer:
+        made = [self.spell_one(each) for each in hypotheses]
+        best = made[0]
+        return Answer(best.text, best.score, best.confidence, best.tokens, tuple(made))
+
+    def spell_one(self, found: Hypothesis) -> Answer:
+        text = self.vocabulary.target.decode(found.tokens)
+        return Answer(text, found.score, math.exp(found.log_probability), found.tokens)
+
+    # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def evaluate(
+        self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True
+    ) -> Evaluation:
+        """Scores of free-running outputs, and beside them how well the next token is known given the true ones."""
+        answers = self.answer(model, items, wish, range(len(items)))
+        outputs = [each.text for each in answers]
+        references = [[example.target or ""] for example in examples]
+        forced = self.forced(model, items)
+        free = position_accuracy([[*a.tokens, END] for a in answers], [[*item.target, END] for item in items])
+        facts = {
+            "loss": forced["loss"],
+            "perplexity": perplexity(forced["loss"], 1),
+            "token_accuracy_forced": forced["accuracy"],
+            "token_accuracy_free": free,
+            "exposure_gap": forced["accuracy"] - free,
+        }
+        metrics = corpus_scores(outputs, references, samples=1000 if intervals else 0)
+        return Evaluation(metrics, tuple(outputs), facts)
+
+    @torch.inference_mode()
+    def forced(self, model: Model, items: Sequence[Item]) -> dict[str, float]:
+        """Loss and accuracy (per cent) of the next token given the true ones before it."""
+        total, right, count = 0.0, 0, 0
+        for run in runs(items, 64):
+            batch = self.batch([items[i] for i in run], run, 0).to(model.output.weight.device)
+            logits_BTV = model.output(model(batch))
+            real_BT = batch.label_BT != PAD
+            chosen_BT = logits_BTV.float().log_softmax(-1).gather(-1, batch.label_BT[..., None])[..., 0]
+            total -= float(chosen_BT[real_BT].double().sum())
+            right += int((logits_BTV.argmax(-1) == batch.label_BT)[real_BT].sum())
+            count += int(real_BT.sum())
+        return {"loss": total / max(count, 1), "accuracy": 100.0 * right / max(count, 1)}
+
+
+class Caption(Transduce):
+    """A picture in, a sentence about it out: the same task with another source."""
+
+    def encode(self, example: Example, folder: str) -> Item:
+        e = self.config.encoder
+        assert isinstance(e, config.ImageEncoder)
+        picture = load_image(example.source[0], Path(folder), e.size, e.channels)
+        return Item((), self.vocabulary.target.encode(example.target or "").ids, picture)
+
+    def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
+        return torch.from_numpy(np.stack([item.picture for item in items if item.picture is not None])), None
+
+
+def runs(items: Sequence[Item], size: int) -> Iterator[list[int]]:
+    """Item numbers in runs of `size`, similar source lengths together."""
+    order = sorted(range(len(items)), key=lambda i: len(items[i].source))
+    yield from cut(order, [1] * len(items), size)

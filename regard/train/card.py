@@ -1,0 +1,58 @@
+"""A finished run in, its model card out: what it is, from what data, how good, made by which versions."""
+
+import platform
+from importlib.metadata import version
+
+from regard.score import Metric
+from regard.tasks.task import Evaluation
+from regard.train.loop import Outcome
+from regard.train.prepare import Prepared
+
+NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
+
+
+def card(data: Prepared, found: Evaluation, outcome: Outcome, seconds: float, parameters: int, command: str) -> str:
+    """The README.md of a model folder."""
+    c = data.config
+    rows = [f"| {m.name} | {figure(m)} | `{m.signature}` |" for m in found.metrics.values()]
+    facts = [f"| {name.replace('_', ' ')} | {value:.4f} | |" for name, value in found.facts.items()]
+    return "\n".join([
+        f"# A model of the kind `{c.preset}`",
+        "",
+        c.about,
+        "",
+        "Run it with `regard run FOLDER < in > out`. This folder alone is enough.",
+        "",
+        "## Scores on the held-out examples",
+        "",
+        f"{len(data.valid.items)} examples, decoded with beam {c.search.beam}; the best weights were chosen on "
+        f"{min(len(data.valid.items), c.train.validate_examples)} of them by {c.train.metric}, so a fresh test file "
+        "is the better judge. 95 % intervals.",
+        "",
+        "| score | value | signature |", "|---|---|---|", *rows, *facts,
+        "",
+        "## How it was made",
+        "",
+        *[f"- {line}" for line in history(data, outcome, seconds, parameters, command)],
+        "",
+    ])  # fmt: skip
+
+
+def history(data: Prepared, outcome: Outcome, seconds: float, parameters: int, command: str) -> list[str]:
+    c = data.config
+    return [
+        f"command: `{command}`",
+        f"task {c.task}; {parameters:,} parameters; tokens: {c.tokens.source} ({data.vocabulary.source.size}) → "
+        f"{c.tokens.target} ({data.vocabulary.target.size})",
+        f"data: {len(data.train.items)} training and {len(data.valid.items)} validation examples, sha256 "
+        f"`{data.data_hash}`",
+        f"seed {c.train.seed}; {outcome.step} steps in {seconds:.0f} s ({outcome.why}); weights of step "
+        f"{outcome.best_step}{', the mean of the last checkpoints' if outcome.averaged else ''}",
+        "versions: " + ", ".join(f"{name} {version(name)}" for name in NAMED) + f", Python {platform.python_version()}",
+        *data.notes,
+    ]
+
+
+def figure(m: Metric) -> str:
+    interval = "" if m.low is None or m.high is None else f" ({m.low:.2f} – {m.high:.2f})"
+    return f"{m.value:.2f}{interval}"

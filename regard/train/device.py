@@ -1,0 +1,27 @@
+"""Settings in, where and in which numbers to compute out."""
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+
+from regard.config import Train
+from regard.errors import ConfigError
+
+
+def device(t: Train) -> torch.device:
+    """`auto` takes a GPU where there is one."""
+    if t.device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        found = torch.device(t.device)
+    except RuntimeError:
+        raise ConfigError(f"train.device: {t.device!r} is not a device; expected auto, cpu or cuda") from None
+    if found.type == "cuda" and not torch.cuda.is_available():
+        raise ConfigError("train.device: cuda was asked for, and this machine has none; auto or cpu will do")
+    return found
+
+
+def precision(t: Train, where: torch.device) -> AbstractContextManager[object]:
+    """bf16 where it is asked for, or by `auto` on a GPU; the weights themselves stay fp32."""
+    wanted = t.precision == "bf16" or (t.precision == "auto" and where.type == "cuda")
+    return torch.autocast(where.type, torch.bfloat16) if wanted else nullcontext()

@@ -1,0 +1,97 @@
+"""A file in, a trained model (and its folder) out: reads, builds, loops, scores, saves."""
+
+import shutil
+import time
+from io import BytesIO
+from pathlib import Path
+
+import torch
+
+from regard import config
+from regard.errors import Interrupted, UsageError
+from regard.models.build import build
+from regard.tasks.task import Evaluation
+from regard.train.card import card
+from regard.train.keep import Keeper
+from regard.train.loop import Outcome, loop
+from regard.train.prepare import Prepared, prepare
+from regard.train.progress import Report
+from regard.train.stop import stopping
+from regard.trained import Trained
+from regard.view import plot
+
+OURS = ("checkpoints", "metrics.jsonl", "manifest.json", "config.toml")
+
+
+def train(
+    c: config.Config,
+    path: str,
+    valid: str | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
+    quiet: bool = False,
+    command: str = "regard.train",
+) -> tuple[Trained, Evaluation]:
+    """Trains on a file as the config says; with `out`, leaves a model folder there, also when interrupted."""
+    folder = claim(Path(out), force) if out is not None else None
+    data = prepare(c, path, valid)
+    model = build(c, data.vocabulary.source.size, data.vocabulary.target.size)
+    report = Report(c.train, folder, quiet)
+    parameters = sum(weight.numel() for weight in model.parameters())
+    for line in (*data.notes, announcement(data, parameters)):
+        report.say(line)
+    started = time.monotonic()
+    try:
+        with stopping(c.train) as stop:
+            outcome = loop(data, model, report, Keeper(c.train.metric, c.train.average, folder), stop)
+        trained = Trained(c, data.vocabulary, model.to("cpu").eval())
+        found = judge(trained, data, outcome)
+        if folder is not None:
+            text = card(data, found, outcome, time.monotonic() - started, parameters, command)
+            trained.save(folder, {"README.md": text.encode(), **pictures(report, c), **logged(folder)})
+    finally:
+        report.close()
+    if outcome.signal is not None:
+        raise Interrupted(f"{outcome.why} at step {outcome.step}; what was trained is in {folder}", outcome.signal)
+    return trained, found
+
+
+def claim(folder: Path, force: bool) -> Path:
+    """The folder, empty of other runs."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: expected a folder to write the model into, found a file")
+    if any((folder / name).exists() for name in OURS):
+        if not force:
+            raise UsageError(f"{folder}: holds another run; choose another -o, or --force to replace it")
+        for name in OURS:
+            target = folder / name
+            shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: can not be made: {error.strerror}") from None
+    return folder
+
+
+def announcement(data: Prepared, parameters: int) -> str:
+    t = data.config.train
+    limit = f"{t.steps} steps" + (f", at most {t.minutes:g} minutes" if t.minutes is not None else "")
+    return (f"{data.config.preset or 'model'}: {parameters:,} parameters, {len(data.train.items)} examples to train on, "
+            f"{len(data.valid.items)} to validate; {limit}, {torch.get_num_threads()} threads")  # fmt: skip
+
+
+def judge(trained: Trained, data: Prepared, outcome: Outcome) -> Evaluation:
+    """Scores on all of the validation set; on a few of it when somebody is waiting for the run to end."""
+    count = len(data.valid.items) if outcome.signal is None else 50
+    return data.task.evaluate(trained.model, data.valid.items[:count], data.valid.examples[:count], trained.wish())
+
+
+def pictures(report: Report, c: config.Config) -> dict[str, bytes]:
+    drawn = BytesIO()
+    plot.curves(report.log, c.train.metric, drawn)
+    return {"curves.svg": drawn.getvalue()}
+
+
+def logged(folder: Path) -> dict[str, bytes]:
+    """The log as it stands, so that the manifest lists it."""
+    return {"metrics.jsonl": (folder / "metrics.jsonl").read_bytes()}

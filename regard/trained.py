@@ -1,0 +1,114 @@
+"""Text in, text out: a model together with its tokens and its task, loaded from a folder or fresh from training."""
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from regard import config, folder
+from regard.data.read import Example, Table, escape, read
+from regard.data.vocabulary import Vocabulary
+from regard.errors import DataError, UsageError
+from regard.models.model import Model
+from regard.search.write import Sampling
+from regard.tasks.choose import task
+from regard.tasks.task import Answer, Evaluation, Item, Wish
+from regard.tasks.transduce import Transduce
+from regard.view.record import Record, Token, record
+
+Text = str | tuple[str, ...]  # a source: one text, or one for each source column (in one string: tabs between them)
+
+
+class Trained:
+    """A model that answers: `model(text)`, `model.run(texts)`, `model.score(file)`, `model.look(text)`."""
+
+    def __init__(self, c: config.Config, vocabulary: Vocabulary, model: Model) -> None:
+        self.config = c
+        self.vocabulary = vocabulary
+        self.model = model
+        self.task = task(c, vocabulary)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trained":
+        saved = folder.load(Path(path))
+        return cls(saved.config, saved.vocabulary, saved.model)
+
+    def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
+        folder.save(Path(path), self.config, self.vocabulary, self.model, others or {})
+
+    def __call__(self, text: Text, beam: int | None = None) -> str:
+        return self.run([text], beam=beam)[0].text
+
+    def run(
+        self, texts: Iterable[Text], beam: int | None = None, wish: Wish | None = None, first_number: int = 0
+    ) -> list[Answer]:
+        """One answer for each text, in order. An empty text has an empty answer; a text that is too long is cut."""
+        wanted = wish or self.wish(beam)
+        given = list(texts)
+        items = {number: self.item(text, number) for number, text in enumerate(given) if any(columns(text))}
+        answers = self.task.answer(
+            self.model.eval(), list(items.values()), wanted, [first_number + number for number in items]
+        )
+        found = dict(zip(items, answers, strict=True))
+        nothing = Answer("", 0.0, 1.0)
+        return [found.get(number, nothing) for number in range(len(given))]
+
+    def wish(self, beam: int | None = None, sampling: Sampling | None = None) -> Wish:
+        """What the config says about searching, or another beam."""
+        return Wish(
+            beam=self.config.search.beam if beam is None else beam,
+            length_penalty=self.config.search.length_penalty,
+            sampling=sampling,
+        )
+
+    def item(self, text: Text, number: int = 0) -> Item:
+        """A source as numbers, cut with a warning where it is longer than the model was made for."""
+        parts = columns(text)
+        if len(parts) != len(self.vocabulary.is_tags):
+            raise DataError(f"text {number + 1}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
+                            f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
+        item = self.task.encode(Example(parts, None, number + 1), ".")
+        longest = self.config.data.max_source
+        if len(item.source) <= longest + 1:
+            return item
+        message = f"text {number + 1}: {len(item.source)} tokens, cut to {longest} (data.max_source)"
+        warnings.warn(message, stacklevel=2)
+        return replace(item, source=(*item.source[:longest], item.source[-1]))
+
+    def score(self, path: str | Path, beam: int | None = None) -> Evaluation:
+        """Scores on a file with the columns that this model was trained on."""
+        table = self.read(str(path))
+        items = [self.task.encode(example, str(Path(table.path).parent)) for example in table.examples]
+        return self.task.evaluate(self.model.eval(), items, table.examples, self.wish(beam))
+
+    def read(self, path: str) -> Table:
+        return read(path, self.task.columns(), self.config.data.skip_bad)
+
+    def look(self, text: Text, beam: int | None = None) -> Record:
+        """What was written for a text, and what each token looked at."""
+        if not isinstance(self.task, Transduce):
+            raise UsageError(f"the task {self.config.task} writes no target, so there is nothing to align")
+        if not any(columns(text)):
+            raise UsageError("there is nothing to look at in an empty text")
+        item = self.item(text)
+        answer = self.task.answer(self.model.eval(), [item], self.wish(beam), [0])[0]
+        return record(self.task, self.model, item, self.source_tokens(text, item), "\t".join(columns(text)), answer)
+
+    def source_tokens(self, text: Text, item: Item) -> list[Token]:
+        """The tokens a map's columns stand for: pieces of the text, or places of a picture."""
+        if item.picture is not None:
+            with torch.inference_mode():
+                count = self.model.encode(torch.from_numpy(item.picture[None])).mask_BS.shape[1]
+            side = round(count**0.5)
+            return [Token(f"{place // side},{place % side}", 0, 0) for place in range(count)]
+        spans = self.vocabulary.encode_source(columns(text)).spans
+        end = len("\t".join(columns(text)))
+        places = [*spans, *[(end, end)] * len(item.source)][: len(item.source)]
+        names = [self.vocabulary.source.token(id) for id in item.source]
+        return [Token(name, *place) for name, place in zip(names, places, strict=True)]
+
+
+def columns(text: Text) -> tuple[str, ...]:
+    return tuple(text.split("\t")) if isinstance(text, str) else text

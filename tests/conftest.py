@@ -1,0 +1,121 @@
+"""Fixtures for all tests: numbers of both precisions, and a watch on the names of shapes."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Self
+
+import pytest
+import torch
+from torch import Tensor
+
+import regard
+
+PACKAGE = Path(regard.__file__).parent
+SUFFIX = re.compile(r"^_?[a-z][a-z0-9_]*_([A-Z]+)$")
+WATCHED = {"layers", "models", "search", "tasks", "train", "lab", "laws"}  # folders of tests; and tests/test_laws*.py
+
+Same = Callable[[Tensor, Tensor], None]
+
+
+class ShapeWatch:
+    """Reads the locals of every function below `folder` at its start and its end; `wrong` tells which names lied.
+
+    A suffix has one letter for each dimension, and one letter has one size within a call; 1 broadcasts. The start is
+    read too, so that an argument can not come to mean another width half way down.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = str(folder) + os.sep
+        self.wrong: set[str] = set()
+        # Keyed by id because a code object hashes slowly; the value keeps it alive, so an id is never used again.
+        self._named: dict[int, tuple[CodeType, dict[str, str]]] = {}
+        self._entered: dict[FrameType, dict[str, int]] = {}
+
+    def __enter__(self) -> Self:
+        self._before = sys.getprofile()
+        sys.setprofile(self.see)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        sys.setprofile(self._before)
+        self._entered.clear()
+
+    def see(self, frame: FrameType, event: str, value: Any) -> None:
+        """Called by the interpreter for every call and return, of C functions too: the first lines must be quick."""
+        if event != "return" and event != "call":
+            return
+        code = frame.f_code
+        known = self._named.get(id(code))
+        if known is None:
+            known = self._named[id(code)] = (code, self.suffixed(code))
+        if not known[1]:
+            return
+        if event == "call":
+            self._entered[frame] = self.check(frame, known[1], {})
+        else:
+            self.check(frame, known[1], self._entered.pop(frame, {}))
+
+    def suffixed(self, code: CodeType) -> dict[str, str]:
+        """The names in one function that promise a shape, and what they promise."""
+        if not code.co_filename.startswith(self.folder):
+            return {}
+        names = (*code.co_varnames, *code.co_cellvars, *code.co_freevars)
+        return {name: found[1] for name in names if (found := SUFFIX.match(name))}
+
+    def check(self, frame: FrameType, names: dict[str, str], sizes: dict[str, int]) -> dict[str, int]:
+        """The size of each letter, those of `sizes` included; whatever contradicts goes into `wrong`."""
+        values = frame.f_locals
+        for name, letters in names.items():
+            tensor = values.get(name)
+            if not isinstance(tensor, Tensor):
+                continue
+            where = f"{Path(frame.f_code.co_filename).name} {frame.f_code.co_qualname} {name}"
+            if tensor.ndim != len(letters):
+                self.wrong.add(f"{where}: {tensor.ndim} dimensions")
+                continue
+            for letter, size in zip(letters, tensor.shape, strict=True):
+                if size != 1 and sizes.setdefault(letter, size) != size:
+                    self.wrong.add(f"{where}: {letter} is {size} here, {sizes[letter]} elsewhere")
+        return sizes
+
+
+@pytest.fixture(scope="session")
+def shape_watch() -> type[ShapeWatch]:
+    """The watch itself, for the test that it sees lies."""
+    return ShapeWatch
+
+
+@pytest.fixture(autouse=True)
+def shapes_are_true(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No shape suffix in the package lies while a test of networks runs; `@pytest.mark.no_shapes` switches it off."""
+    place = request.path.relative_to(Path(__file__).parent)
+    watched = place.parts[0] in WATCHED or place.name.startswith("test_laws")
+    if not watched or request.node.get_closest_marker("no_shapes"):
+        yield
+        return
+    with ShapeWatch(PACKAGE) as watch:
+        yield
+    assert not watch.wrong, "\n".join(sorted(watch.wrong))
+
+
+@pytest.fixture(params=[torch.float32, torch.float64], ids=["fp32", "fp64"])
+def dtype(request: pytest.FixtureRequest) -> torch.dtype:
+    """Both precisions, each with a generator that starts anew."""
+    torch.manual_seed(0)
+    found: torch.dtype = request.param
+    return found
+
+
+@pytest.fixture(scope="session")
+def same() -> Same:
+    """Equal within 1e-5 in fp32 and 1e-10 in fp64, by the precision of what is tested."""
+
+    def check(found: Tensor, expected: Tensor) -> None:
+        tolerance = 1e-5 if found.dtype == torch.float32 else 1e-10
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=tolerance)
+
+    return check

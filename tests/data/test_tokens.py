@@ -1,0 +1,450 @@
+"""Tokenizers: texts and tampered files in, round trips, places and refusals out."""
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+from itertools import pairwise, permutations
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from regard.data import tokens
+from regard.data.tokens import (
+    CLASS,
+    END,
+    KINDS,
+    MASK,
+    PAD,
+    SEPARATOR,
+    SPECIALS,
+    START,
+    UNKNOWN,
+    Encoding,
+    Kind,
+    Tokenizer,
+)
+from regard.errors import ConfigError, FolderError, UsageError
+
+LOSSLESS: tuple[Kind, ...] = ("characters", "bytes", "bpe", "unigram")
+SUBWORDS: tuple[Kind, ...] = ("bpe", "unigram")
+TEXTS = ["the cat sat on the mat", "the dog sat on the log", "naïve café 漢字 漢字", "the cats and the dogs"] * 5
+SCRIPTS = [
+    "漢字かな交じり文",
+    "👩‍👩‍👧‍👦 and 🇩🇪",
+    "e\u0301 versus é",
+    "שָׁלוֹם עולם",
+    "السلام عليكم",
+    "नमस्ते दुनिया",
+    "\x00\x1b[31m\u2028\u200f",
+    "  two  spaces  ",
+    "tab\tand\nline",
+    "\ufffd",
+    " ",
+    "",
+]
+LEARNT = {kind: Tokenizer.learn(TEXTS, kind, size=300, tags=["V;PST", "N"]) for kind in KINDS}
+valid = st.text(st.characters(codec="utf-8"))
+
+
+def saved(tokenizer: Tokenizer) -> str:
+    return json.dumps(tokenizer.as_dict())
+
+
+def covered(encoding: Encoding) -> set[int]:
+    return {at for start, end in encoding.spans for at in range(start, end)}
+
+
+# --- there and back --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", LOSSLESS)
+@settings(max_examples=150, deadline=None)
+@given(text=valid)
+def test_text_in_is_text_out(kind: Kind, text: str) -> None:
+    tokenizer = LEARNT[kind]
+    assert tokenizer.decode(tokenizer.encode(text).ids) == text
+
+
+@pytest.mark.parametrize("kind", LOSSLESS)
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_every_script_comes_back(kind: Kind, text: str) -> None:
+    tokenizer = LEARNT[kind]
+    assert tokenizer.decode(tokenizer.encode(text).ids) == text
+
+
+@pytest.mark.parametrize("kind", LOSSLESS)
+@settings(max_examples=30, deadline=None)
+@given(texts=st.lists(valid, max_size=4), size=st.integers(1, 400), text=valid)
+def test_whatever_was_learnt_from(kind: Kind, texts: list[str], size: int, text: str) -> None:
+    tokenizer = Tokenizer.learn(texts, kind, size)
+    for each in [*texts, text]:
+        assert tokenizer.decode(tokenizer.encode(each).ids) == each
+
+
+def test_words_come_back_with_one_space_between_them() -> None:
+    tokenizer = LEARNT["words"]
+    assert tokenizer.decode(tokenizer.encode("  the\tcat  ran ").ids) == "the cat \ufffd"
+
+
+def test_half_a_character_is_replaced_and_keeps_its_place() -> None:
+    for kind in LOSSLESS:
+        encoding = LEARNT[kind].encode("a\ud800b")
+        assert LEARNT[kind].decode(encoding.ids) == "a\ufffdb"
+        assert covered(encoding) == {0, 1, 2}
+        assert "\\ud800" not in saved(Tokenizer.learn(["a\ud800b"], kind, tags=["\udfff"]))
+
+
+def test_broken_bytes_are_shown_as_replaced() -> None:
+    tokenizer = LEARNT["bytes"]
+    kept, lost = tokenizer.encode("é").ids
+    assert tokenizer.decode([kept]) == "\ufffd"
+    assert tokenizer.decode([lost, kept, lost]) == "\ufffdé"
+
+
+def test_special_tokens_are_left_out_but_unknown_is_shown() -> None:
+    for kind in LOSSLESS:
+        one, two = LEARNT[kind].encode("on").ids, LEARNT[kind].encode("e").ids
+        ids = [START, *one, PAD, MASK, UNKNOWN, *two, CLASS, SEPARATOR, END, PAD]
+        assert LEARNT[kind].decode(ids).replace(" ", "") == "on\ufffde"
+
+
+def test_the_first_word_has_the_pieces_of_the_same_word_later() -> None:
+    for kind in SUBWORDS:
+        the = LEARNT[kind].encode("the").ids
+        assert LEARNT[kind].encode("the the").ids == the + the
+
+
+@pytest.mark.parametrize("kind", SUBWORDS)
+def test_a_frequent_word_is_one_piece(kind: Kind) -> None:
+    # "January" shares no part with another word: the library's unigram trainer by itself would spell it out.
+    texts = [f"{day} {month} {year}" for day in range(1, 29) for month in ("January", "May") for year in (1990, 2000)]
+    tokenizer = Tokenizer.learn(texts, kind, size=400)
+    assert [tokenizer.token(id) for id in tokenizer.encode("12 January").ids] == ["␣12", "␣January"]
+    assert tokenizer.size < 7 + 400
+
+
+def test_counts_beyond_measure_are_scaled_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MOST_REGIONS", 10)
+    fed = list(tokens.marked(Counter({"rare": 1, "twice": 2, "often": 97})))
+    assert fed[:2] == ["often", "often" + tokens.MARKER]
+    assert Counter(word.rstrip(tokens.MARKER) for word in fed) == {"often": 9, "rare": 1, "twice": 2}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_batch_is_the_same_as_one_by_one(kind: Kind) -> None:
+    texts = [*SCRIPTS, *TEXTS] * 40
+    assert LEARNT[kind].encode_batch(texts) == [LEARNT[kind].encode(text) for text in texts]
+    assert LEARNT[kind].encode_batch([]) == []
+
+
+# --- no special token from text --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_special_names_and_tags_in_a_text_are_text(kind: Kind) -> None:
+    texts = [*SPECIALS, "V", "PST", "N", "</s>", "[MASK]", "<|endoftext|>", "<0x41>"]
+    tokenizer = Tokenizer.learn([*TEXTS, " ".join(texts)], kind, size=500, tags=["V", "PST", "N"])
+    for text in texts:
+        ids = tokenizer.encode(text).ids
+        assert min(ids) >= len(SPECIALS) + 3
+        assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=100, deadline=None)
+@given(parts=st.lists(st.sampled_from(["<pad>", "<unknown>", "<", ">", "pad", "V", ";", " ", "é"])))
+def test_no_text_gives_a_special_id(kind: Kind, parts: list[str]) -> None:
+    tokenizer, text = LEARNT[kind], "".join(parts)
+    first = len(SPECIALS) + len(tokenizer.tags)
+    allowed = {UNKNOWN} if kind == "words" else set()
+    assert all(first <= id < tokenizer.size or id in allowed for id in tokenizer.encode(text).ids)
+
+
+# --- places ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=100, deadline=None)
+@given(text=valid)
+def test_spans_are_in_order_and_cover_the_text(kind: Kind, text: str) -> None:
+    encoding = LEARNT[kind].encode(text)
+    assert len(encoding.ids) == len(encoding.spans)
+    assert all(0 <= start <= end <= len(text) for start, end in encoding.spans)
+    assert all(before[0] <= after[0] and before[1] <= after[1] for before, after in pairwise(encoding.spans))
+    expected = {at for at, character in enumerate(text) if kind != "words" or not character.isspace()}
+    assert covered(encoding) == expected
+
+
+def test_characters_concatenate_to_the_text() -> None:
+    text = "naïve café the 漢字"
+    tokenizer = Tokenizer.learn([text], "characters")
+    encoding = tokenizer.encode(text)
+    assert [text[start:end] for start, end in encoding.spans] == list(text)
+    assert [tokenizer.decode([id]) for id in encoding.ids] == list(text)
+
+
+def test_the_bytes_of_an_unseen_character_share_its_place() -> None:
+    for kind in ("characters", "bytes"):
+        encoding = LEARNT[kind].encode("a😀b")
+        assert encoding.spans == ((0, 1), *[(1, 2)] * 4, (2, 3))
+
+
+@pytest.mark.parametrize("kind", SUBWORDS)
+def test_a_whole_piece_stands_where_its_text_is(kind: Kind) -> None:
+    tokenizer = LEARNT[kind]
+    text = "the cat, naïve 漢字 😀 log"
+    encoding = tokenizer.encode(text)
+    for id, (start, end) in zip(encoding.ids, encoding.spans, strict=True):
+        spelling = tokenizer.pieces.spellings[id - tokenizer.pieces.first]
+        if start == 0:  # the space that every text is read with stands before it
+            spelling = spelling.removeprefix(b" ")
+        assert spelling in text[start:end].encode()
+    assert encoding.spans[0][0] == 0
+
+
+def test_words_stand_where_they_are() -> None:
+    text = " the  zebra sat"
+    encoding = LEARNT["words"].encode(text)
+    assert [text[start:end] for start, end in encoding.spans] == ["the", "zebra", "sat"]
+    assert [id == UNKNOWN for id in encoding.ids] == [False, True, False]
+
+
+# --- columns and tags ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_columns_are_joined_by_a_separator_at_the_tab(kind: Kind) -> None:
+    tokenizer = LEARNT[kind]
+    columns = ["the cat", "N|PST V", "", "dog;s"]
+    encoding = tokenizer.encode_columns(columns, [False, True, False, False])
+    text = "\t".join(columns)
+    separators = [span for id, span in zip(encoding.ids, encoding.spans, strict=True) if id == SEPARATOR]
+    assert separators == [(at, at) for at, character in enumerate(text) if character == "\t"]
+    tags = [(id, text[s:e]) for id, (s, e) in zip(encoding.ids, encoding.spans, strict=True) if 7 <= id < 10]
+    assert tags == [(7, "N"), (8, "PST"), (9, "V")]
+    assert encoding.ids[: len(tokenizer.encode("the cat").ids)] == tokenizer.encode("the cat").ids
+    assert encoding.ids[-len(tokenizer.encode("dog;s").ids) :] == tokenizer.encode("dog;s").ids
+    assert encoding.spans[-1][1] == len(text)
+
+
+def test_tags_are_sorted_deduplicated_and_split() -> None:
+    tokenizer = Tokenizer.learn(["a"], "bytes", tags=["V;PST", "PL", "V|SG", "", "PL PL"])
+    assert tokenizer.tags == ("PL", "PST", "SG", "V")
+    assert tokenizer.size == 7 + 4 + 256
+    assert [tokenizer.token(id) for id in range(7, 11)] == ["PL", "PST", "SG", "V"]
+
+
+def test_an_unseen_tag_is_unknown_and_tags_decode_with_semicolons() -> None:
+    tokenizer = LEARNT["characters"]
+    encoding = tokenizer.encode_columns(["V;FUT;N"], [True])
+    assert encoding.ids == (9, UNKNOWN, 7)
+    assert encoding.spans == ((0, 1), (2, 5), (6, 7))
+    assert tokenizer.decode([9, 8, SEPARATOR, *tokenizer.encode("cat").ids]) == "V;PST cat"
+
+
+def test_empty_columns() -> None:
+    assert LEARNT["characters"].encode_columns(["", ""], [False, True]) == Encoding((SEPARATOR,), ((0, 0),))
+    assert LEARNT["bpe"].encode_columns([""], [False]) == Encoding((), ())
+
+
+def test_columns_and_marks_must_be_as_many() -> None:
+    with pytest.raises(UsageError, match="2 columns, but 1"):
+        LEARNT["bytes"].encode_columns(["a", "b"], [False])
+
+
+# --- vocabularies ----------------------------------------------------------------------------------------------------
+
+
+def test_special_ids_and_their_names() -> None:
+    assert (PAD, START, END, SEPARATOR, MASK, UNKNOWN, CLASS) == (0, 1, 2, 3, 4, 5, 6)
+    assert [LEARNT["bpe"].token(id) for id in range(7)] == list(SPECIALS)
+
+
+def test_characters_are_bytes_then_by_frequency_then_code_point() -> None:
+    tokenizer = Tokenizer.learn(["bca", "ccé", "a"], "characters")
+    assert tokenizer.as_dict() == {"kind": "characters", "tags": [], "characters": "cabé"}
+    assert tokenizer.size == 7 + 256 + 4
+    assert Tokenizer.learn(["bca", "ccé", "a"], "characters", size=2).as_dict()["characters"] == "ca"
+
+
+def test_words_are_the_most_frequent_and_ties_go_by_string() -> None:
+    tokenizer = Tokenizer.learn(["b a c", "c  d"], "words", size=3)
+    assert tokenizer.as_dict()["words"] == ["c", "a", "b"]
+    assert tokenizer.encode("a b c d").ids == (8, 9, 7, UNKNOWN)
+
+
+@pytest.mark.parametrize("kind", SUBWORDS)
+def test_subwords_keep_to_their_size(kind: Kind) -> None:
+    assert Tokenizer.learn(TEXTS, kind, size=270).size <= 7 + 270
+    assert Tokenizer.learn(TEXTS, kind, size=1).size == 7 + 256
+    assert Tokenizer.learn(["a" * 3000] * 3, kind).size < 7 + 1000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("texts", [[], [""], ["a"], ["é"], [" "], ["ab ab"], ["a" * 500], ["\x00"]])
+def test_tiny_data(kind: Kind, texts: list[str]) -> None:
+    tokenizer = Tokenizer.learn(texts, kind)
+    assert Tokenizer.from_dict(json.loads(saved(tokenizer))).encode("").ids == ()
+    for text in texts:
+        if kind != "words":
+            assert tokenizer.decode(tokenizer.encode(text).ids) == text
+
+
+def test_tokens_are_shown_so_that_a_person_sees_them() -> None:
+    tokenizer = Tokenizer.learn(["a \x1bé"], "characters")
+    shown = [tokenizer.token(id) for id in tokenizer.encode("a \x1bé😀").ids]
+    assert shown == ["a", "␣", "<U+001B>", "é", "<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]
+    assert LEARNT["bpe"].token(LEARNT["bpe"].encode("the").ids[0]).startswith("␣")
+
+
+@pytest.mark.parametrize("id", [-1, 10**6])
+def test_an_id_outside_the_vocabulary(id: int) -> None:
+    with pytest.raises(UsageError, match=f"token {id}: expected an id from 0 to"):
+        LEARNT["words"].token(id)
+    with pytest.raises(UsageError, match=f"token {id}"):
+        LEARNT["words"].decode([id])
+
+
+@pytest.mark.parametrize(
+    ("kind", "nearest"), [("character", "characters"), ("byte", "bytes"), ("BPE", ""), ("unigramm", "unigram")]
+)
+def test_an_unknown_kind_is_told_the_nearest(kind: Any, nearest: str) -> None:
+    with pytest.raises(ConfigError, match=f"found the kind '{kind}', expected one of characters.*{nearest}"):
+        Tokenizer.learn([], kind)
+
+
+@pytest.mark.parametrize("size", [0, -5, 10**7])
+def test_an_absurd_size_is_refused(size: int) -> None:
+    with pytest.raises(ConfigError, match=f"{size} pieces, expected 1 to"):
+        Tokenizer.learn(["a"], "words", size)
+
+
+def test_symbols_are_those_of_the_library() -> None:
+    from tokenizers import pre_tokenizers
+
+    assert set(tokens.SYMBOLS) == set(pre_tokenizers.ByteLevel.alphabet())
+    split = pre_tokenizers.ByteLevel(add_prefix_space=False).pre_tokenize_str("é \x00")
+    assert "".join(piece for piece, _ in split) == "".join(tokens.SYMBOLS[byte] for byte in "é \x00".encode())
+
+
+# --- the same every time ---------------------------------------------------------------------------------------------
+
+LEARN_AND_PRINT = """
+import json, sys
+from itertools import permutations
+from regard.data.tokens import Tokenizer
+texts = ["".join(order) for order in permutations("abcdef")] + json.loads(sys.argv[1])
+print(json.dumps([Tokenizer.learn(texts, kind, 330, {"V", "N", "PST"}).as_dict() for kind in json.loads(sys.argv[2])]))
+"""
+
+
+def test_learning_is_the_same_in_every_process() -> None:
+    # Permutations tie in every count, so an order taken from a hash table would show.
+    texts = ["".join(order) for order in permutations("abcdef")] + TEXTS
+    here = json.dumps([Tokenizer.learn(texts, kind, 330, ["N", "PST", "V", "V"]).as_dict() for kind in KINDS])
+    for _ in range(2):
+        command = [sys.executable, "-c", LEARN_AND_PRINT, json.dumps(TEXTS), json.dumps(KINDS)]
+        result = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert result.stdout.strip() == here
+        assert result.stderr == ""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_saved_and_loaded_is_the_same(kind: Kind) -> None:
+    again = Tokenizer.from_dict(json.loads(saved(LEARNT[kind])))
+    assert saved(again) == saved(LEARNT[kind])
+    assert (again.kind, again.size, again.tags) == (kind, LEARNT[kind].size, ("N", "PST", "V"))
+    for text in [*SCRIPTS, *TEXTS]:
+        assert again.encode(text) == LEARNT[kind].encode(text)
+
+
+# --- a file that is not ours -----------------------------------------------------------------------------------------
+
+E, SPACE_A = "e", tokens.SYMBOLS[32] + "a"
+DOUBLING = [[E * 2**n, E * 2**n] for n in range(7)]
+SCORES = [-5.0] * 256
+TAMPERED: list[tuple[Any, str]] = [
+    (None, "expected a table"),
+    ([], "expected a table"),
+    ({}, "found the kind None"),
+    ({"kind": "byte", "tags": []}, "did you mean bytes"),
+    ({"kind": ["bytes"], "tags": []}, "expected one of"),
+    ({"kind": "bytes"}, "no 'tags'"),
+    ({"kind": "bytes", "tags": [], "pre_tokenizer": {"type": "Split"}}, "found 'pre_tokenizer'"),
+    ({"version": "1.0", "model": {"type": "BPE", "vocab": {}, "merges": []}}, "found the kind None"),
+    ({"kind": "bytes", "tags": "N"}, "expected a list"),
+    ({"kind": "bytes", "tags": ["N", 3]}, "found 3 among the tags"),
+    ({"kind": "bytes", "tags": ["N V"]}, "found 'N V'"),
+    ({"kind": "bytes", "tags": [""]}, "found ''"),
+    ({"kind": "bytes", "tags": ["N", "N"]}, "twice"),
+    ({"kind": "bytes", "tags": ["V", "N"]}, "out of order"),
+    ({"kind": "bytes", "tags": ["\ud800"]}, "among the tags"),
+    ({"kind": "characters", "tags": [], "characters": ["a"]}, "expected text"),
+    ({"kind": "characters", "tags": [], "characters": "aba"}, "'a' twice"),
+    ({"kind": "characters", "tags": [], "characters": "\udc00"}, "expected text"),
+    ({"kind": "words", "tags": [], "words": ["a", "a"]}, "twice"),
+    ({"kind": "words", "tags": [], "words": ["a b"]}, "found 'a b'"),
+    ({"kind": "words", "tags": [], "words": {"a": 1}}, "expected a list"),
+    ({"kind": "words", "tags": [], "merges": []}, "found 'merges'"),
+    ({"kind": "bpe", "tags": [], "merges": [["a", "b", "c"]]}, "expected two known pieces"),
+    ({"kind": "bpe", "tags": [], "merges": ["a b"]}, "expected two known pieces"),
+    ({"kind": "bpe", "tags": [], "merges": [["ab", "c"]]}, "expected two known pieces"),
+    ({"kind": "bpe", "tags": [], "merges": [["a", "漢"]]}, "expected two known pieces"),
+    ({"kind": "bpe", "tags": [], "merges": [["a", ""]]}, "expected two known pieces"),
+    ({"kind": "bpe", "tags": [], "merges": [["a", "b"], ["a", "b"]]}, "twice"),
+    ({"kind": "bpe", "tags": [], "merges": DOUBLING}, "32 bytes"),
+    ({"kind": "unigram", "tags": [], "scores": SCORES[1:], "pieces": []}, "found 255 scores"),
+    ({"kind": "unigram", "tags": [], "scores": [float("nan"), *SCORES[1:]], "pieces": []}, "found the score nan"),
+    ({"kind": "unigram", "tags": [], "scores": [True, *SCORES[1:]], "pieces": []}, "found the score True"),
+    ({"kind": "unigram", "tags": [], "scores": SCORES, "pieces": [["ab", float("inf")]]}, "found the score inf"),
+    ({"kind": "unigram", "tags": [], "scores": SCORES, "pieces": [["ab", 0.5]]}, "found the score 0.5"),
+    ({"kind": "unigram", "tags": [], "scores": SCORES, "pieces": [["a", -1.0]]}, "2 to 32 bytes"),
+    ({"kind": "unigram", "tags": [], "scores": SCORES, "pieces": [["a b", -1.0]]}, "2 to 32 bytes"),
+    ({"kind": "unigram", "tags": [], "scores": SCORES, "pieces": [["ab", -1.0], ["ab", -2.0]]}, "twice"),
+    ({"kind": "unigram", "tags": [], "scores": SCORES, "pieces": [["e" * 33, -1.0]]}, "2 to 32 bytes"),
+]
+
+
+@pytest.mark.parametrize(("data", "complaint"), TAMPERED)
+def test_a_tampered_file_is_refused(data: Any, complaint: str) -> None:
+    with pytest.raises(FolderError) as refusal:
+        Tokenizer.from_dict(data)
+    message = str(refusal.value)
+    assert message.startswith("tokenizer.json: ")
+    assert complaint in message
+    assert len(message) < 300
+    assert message.isascii()
+
+
+def test_too_many_pieces_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MOST_PIECES", 2)
+    with pytest.raises(FolderError, match="found 3 words, expected at most 2"):
+        Tokenizer.from_dict({"kind": "words", "tags": [], "words": ["a", "b", "c"]})
+
+
+def test_what_is_made_by_hand_and_sound_is_read() -> None:
+    merges = {"kind": "bpe", "tags": [], "merges": [[tokens.SYMBOLS[32], "a"], ["a", "b"], [SPACE_A, "b"]]}
+    assert len(Tokenizer.from_dict(merges).encode("ab").ids) == 1
+    scores = {"kind": "unigram", "tags": [], "scores": SCORES, "pieces": [["ab", -1], [SPACE_A, -9.0]]}
+    assert Tokenizer.from_dict(scores).encode("ab").spans == ((0, 0), (0, 2))
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(kind=st.sampled_from(KINDS), draw=st.data())
+def test_any_value_in_any_part_is_refused_or_works(kind: Kind, draw: st.DataObject) -> None:
+    data = LEARNT[kind].as_dict()
+    data[draw.draw(st.sampled_from(sorted(data)))] = draw.draw(json_values)
+    with suppress(FolderError):
+        tokenizer = Tokenizer.from_dict(data)
+        assert isinstance(tokenizer.decode(tokenizer.encode("the cat 😀").ids), str)
