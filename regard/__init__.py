@@ -1,1 +1,49 @@
-"""regard"""
+"""regard: a two-column file in, a sequence model out that you can look into.
+
+The path of one example through the package, folder by folder:
+
+    data/       a file is read, its text becomes tokens, tokens become a batch
+    layers/     the parts: attention and its scores, positions, cells, convolution, blocks
+    models/     parts joined: batch → Memory (what is read) → decoder states → logits
+    search/     logits → tokens; it knows no model, only step(token, state)
+    tasks/      what a model is asked: columns, loss, answers, scores
+    view/       what it looked at, as a record and a picture
+    training/   batch → loss → weights; the loop
+    score/      strings → numbers
+    lab/        the claims, measured: anatomy, laws, the ladder
+    folder.py   a saved model is a folder; trained.py a model that answers; cli.py the verbs
+
+Names are imported when they are first used, so that `regard --help` need not wait for torch.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from regard.api import Evaluation, Trained, load, train
+    from regard.errors import ConfigError, DataError, FolderError, Interrupted, MissingError, RegardError, UsageError
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ConfigError",
+    "DataError",
+    "Evaluation",
+    "FolderError",
+    "Interrupted",
+    "MissingError",
+    "RegardError",
+    "Trained",
+    "UsageError",
+    "__version__",
+    "load",
+    "train",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'regard' has no attribute {name!r}")
+    import importlib
+
+    home = "regard.errors" if name.endswith("Error") or name == "Interrupted" else "regard.api"
+    return getattr(importlib.import_module(home), name)

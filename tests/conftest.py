@@ -73,14 +73,17 @@ class ShapeWatch:
             tensor = values.get(name)
             if not isinstance(tensor, Tensor):
                 continue
-            where = f"{Path(frame.f_code.co_filename).name} {frame.f_code.co_qualname} {name}"
             if tensor.ndim != len(letters):
-                self.wrong.add(f"{where}: {tensor.ndim} dimensions")
+                self.blame(frame, name, f"{tensor.ndim} dimensions")
                 continue
             for letter, size in zip(letters, tensor.shape, strict=True):
                 if size != 1 and sizes.setdefault(letter, size) != size:
-                    self.wrong.add(f"{where}: {letter} is {size} here, {sizes[letter]} elsewhere")
+                    self.blame(frame, name, f"{letter} is {size} here, {sizes[letter]} elsewhere")
         return sizes
+
+    def blame(self, frame: FrameType, name: str, what: str) -> None:
+        code = frame.f_code
+        self.wrong.add(f"{Path(code.co_filename).name} {code.co_qualname} {name}: {what}")
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ depends on the input is on a chain; weights, masks and positions could be made b
 """
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
@@ -192,5 +193,7 @@ class Operations(Kernels):
 @contextmanager
 def apart() -> Iterator[None]:
     """Fused attention and fused loops run as the kernels they are made of; nothing is recorded for gradients."""
-    with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
-        yield
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="TF32 acceleration")  # said by torch whenever oneDNN is switched
+        with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
+            yield

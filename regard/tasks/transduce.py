@@ -14,10 +14,11 @@ from regard.data.images import load_image
 from regard.data.read import Columns, Example
 from regard.data.tokens import END, PAD, SEPARATOR, START
 from regard.data.vocabulary import Vocabulary
+from regard.models.memory import Reading
 from regard.models.model import Model
 from regard.score import corpus_scores, perplexity, position_accuracy
 from regard.search.beam import beam
-from regard.search.rules import Rules, demands
+from regard.search.rules import Demands, Rules, demands
 from regard.search.write import Hypothesis, greedy, sample
 from regard.tasks.loss import fed_states, token_loss
 from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish
@@ -67,18 +68,27 @@ class Transduce:
         return [found[i] for i in range(len(items))]
 
     def search(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[list[Hypothesis]]:
+        """Greedy where a beam of one is wanted: the same texts, sooner."""
+        if wish.sampling is None and wish.beam > 1:
+            return self.search_beam(model, items, wish)
+        reading, demand, rules = self.begin(model, items, wish)
+        if wish.sampling is not None:
+            return [[each] for each in sample(model.step, reading, demand, rules, wish.sampling, numbers)]
+        return [[each] for each in greedy(model.step, reading, demand, rules, wish.length_penalty)]
+
+    def search_beam(self, model: Model, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
+        reading, demand, rules = self.begin(model, items, wish)
+        found = beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty)
+        return [each[: max(1, wish.n_best)] for each in found]
+
+    def begin(self, model: Model, items: Sequence[Item], wish: Wish) -> tuple[Reading, Demands, Rules]:
+        """What a search starts from."""
         device = model.output.weight.device
         source, mask_BS = self.sources(items)
         reading = model.reading(source.to(device), None if mask_BS is None else mask_BS.to(device))
         prefix = self.vocabulary.target.encode(wish.prefix).ids
         demand = demands([self.limit(item, wish) for item in items], [prefix] * len(items), device)
-        rules = self.rules(wish)
-        if wish.sampling is not None:
-            return [[each] for each in sample(model.step, reading, demand, rules, wish.sampling, numbers)]
-        if wish.beam == 1:
-            return [[each] for each in greedy(model.step, reading, demand, rules, wish.length_penalty)]
-        found = beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty)
-        return [each[: max(1, wish.n_best)] for each in found]
+        return reading, demand, self.rules(wish)
 
     def rules(self, wish: Wish) -> Rules:
         banned = tuple(self.vocabulary.target.encode(text).ids for text in wish.banned)

@@ -80,7 +80,7 @@ def test_keys_held_piece_by_piece_are_the_keys_held_at_once(dtype: torch.dtype, 
     own, _ = pair(WIDTH, dtype)
     x = torch.randn(2, 5, WIDTH, dtype=dtype)
     held: Held | None = None
-    for piece in x.split([2, 1, 2], 1):
+    for piece in torch.split(x, [2, 1, 2], 1):
         held = after(held, own.hold(piece))
     assert held is not None
     same(held.key_BHSK, own.hold(x).key_BHSK)

@@ -33,7 +33,7 @@ def model(activation: Activation, norm_first: bool, layers: int, dtype: torch.dt
     made = build(config.Config(encoder=encoder, decoder=decoder), 7, 7, seed=1).to(dtype).eval()
     with torch.no_grad():
         for weight in made.parameters():
-            weight += 0.1 * torch.randn_like(weight)
+            weight.add_(torch.randn_like(weight), alpha=0.1)
     return made
 
 

@@ -1,6 +1,7 @@
 """Cells and loops against nn.RNN, nn.GRU and nn.LSTM with the same weights: states, last states, gradients."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ INPUT, WIDTH, BATCH, LENGTH = 5, 6, 4, 7
 LENGTHS = torch.tensor([4, 7, 1, 5])
 MASK = torch.arange(LENGTH) < LENGTHS[:, None]
 NAMES = list(CELLS)
-KINDS: dict[str, type[nn.RNNBase]] = {"elman": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
+KINDS: dict[str, Callable[..., nn.RNNBase]] = {"elman": nn.RNN, "gru": nn.GRU, "lstm": nn.LSTM}
 
 each_cell = pytest.mark.parametrize("name", NAMES)
 each_length = pytest.mark.parametrize("lengths", [None, LENGTHS], ids=["full", "packed"])
@@ -152,7 +153,7 @@ def test_one_layer_from_back_to_front(name: str, dtype: torch.dtype, same: Same)
 @pytest.mark.parametrize("directions", ["forward", "both"])
 @each_length
 def test_an_encoder_built_from_a_config(
-    name: str, layers: int, directions: str, lengths: Tensor | None, dtype: torch.dtype, same: Same
+    name: Any, layers: int, directions: Any, lengths: Tensor | None, dtype: torch.dtype, same: Same
 ) -> None:
     side = config.RecurrentEncoder(cell=name, layers=layers, width=WIDTH, embedding=INPUT, directions=directions)
     own = encoder(config.Config(encoder=side)).to(dtype)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 import torch
@@ -20,7 +20,7 @@ NAMES = get_args(config.ScoreName)
 BATCH, HEADS, QUERIES, KEYS, WIDTH = 2, 2, 3, 5, 4
 
 
-def made(name: str, dtype: torch.dtype) -> Score:
+def made(name: Any, dtype: torch.dtype) -> Score:
     return score(config.Lookup(score=name, heads=HEADS, rank=3), WIDTH).to(dtype)
 
 
@@ -100,7 +100,7 @@ def test_a_row_that_may_see_nothing_finds_zeros(name: str, biased: bool, dtype: 
         assert (found[0] == 0).all()
         assert (found[1, :, 2] == 0).all()
         assert (found[1, :, :2] != 0).any(-1).all()
-    (explicit.square().sum() + quick.square().sum()).backward()
+    torch.autograd.backward(explicit.square().sum() + quick.square().sum())
     leaves = [leaf for leaf in (query, key, value, bias, *part.parameters()) if leaf is not None]
     assert all(leaf.grad is None or leaf.grad.isfinite().all() for leaf in leaves)
     assert value.grad is not None

@@ -1,6 +1,7 @@
 """The watch on shape names is on where networks are tested."""
 
 import sys
+from typing import Any
 
 import pytest
 import torch
@@ -17,10 +18,9 @@ def test_a_marker_switches_it_off() -> None:
     assert sys.getprofile() is None
 
 
-def test_it_reads_this_package(shape_watch: type) -> None:
+def test_it_reads_this_package() -> None:
     """A lie told by a test: four dimensions handed over under a name of three."""
-    watch = getattr(sys.getprofile(), "__self__")  # noqa: B009
-    assert isinstance(watch, shape_watch)
+    watch: Any = getattr(sys.getprofile(), "__self__", None)
     with pytest.raises(ValueError, match="too many values"):
         split(torch.zeros(2, 3, 4, 4), 2)
     assert watch.wrong == {"attention.py split x_BTD: 4 dimensions"}

@@ -16,15 +16,14 @@ from regard.models.model import Model
 SOURCE = torch.tensor([[3, 4, 5, 1], [6, 1, 0, 0]])
 REAL = torch.tensor([[True, True, True, True], [True, True, False, False]])
 TARGET = torch.tensor([[2, 4, 3], [2, 5, 5]])
-SMALL = {"width": 12, "heads": 3, "layers": 2}
 
 
-def attention_model(score: str = "scaled", position: str = "sinusoidal") -> config.Config:
-    encoder = config.AttentionEncoder(**SMALL, score=score, position=position, dropout=0.0)
+def attention_model(score: Any = "scaled", position: Any = "sinusoidal") -> config.Config:
+    encoder = config.AttentionEncoder(width=12, heads=3, layers=2, score=score, position=position, dropout=0.0)
     return config.Config(encoder=encoder, decoder=config.AttentionDecoder(**encoder.model_dump()))
 
 
-def recurrent_model(context: str) -> config.Config:
+def recurrent_model(context: Any) -> config.Config:
     side = config.RecurrentEncoder(width=12)
     return config.Config(encoder=side, decoder=config.RecurrentDecoder(width=12, context=context, score="additive"))
 

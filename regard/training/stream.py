@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from regard.config import Train
 from regard.data.batch import Batch, plan
 from regard.tasks.task import Task
-from regard.train.prepare import Part
+from regard.training.prepare import Part
 
 
 def batches(task: Task, part: Part, t: Train) -> Iterator[Batch]:

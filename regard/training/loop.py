@@ -13,13 +13,13 @@ from regard.data.batch import mix
 from regard.errors import RegardError
 from regard.models.model import Model
 from regard.tasks.task import Evaluation, Wish
-from regard.train.device import device, precision
-from regard.train.keep import Keeper, restore
-from regard.train.prepare import Part, Prepared
-from regard.train.progress import Report
-from regard.train.schedule import forcing, learning_rate
-from regard.train.stop import Stop
-from regard.train.stream import batches
+from regard.training.device import device, precision
+from regard.training.keep import Keeper, restore
+from regard.training.prepare import Part, Prepared
+from regard.training.progress import Report
+from regard.training.schedule import forcing, learning_rate
+from regard.training.stop import Stop
+from regard.training.stream import batches
 
 SAMPLES = 3  # shown at each validation
 MOST_BAD_STEPS = 10  # updates in a row that were not numbers, before the run gives up

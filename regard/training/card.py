@@ -5,8 +5,8 @@ from importlib.metadata import version
 
 from regard.score import Metric
 from regard.tasks.task import Evaluation
-from regard.train.loop import Outcome
-from regard.train.prepare import Prepared
+from regard.training.loop import Outcome
+from regard.training.prepare import Prepared
 
 NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
 

@@ -11,12 +11,12 @@ from regard import config
 from regard.errors import Interrupted, UsageError
 from regard.models.build import build
 from regard.tasks.task import Evaluation
-from regard.train.card import card
-from regard.train.keep import Keeper
-from regard.train.loop import Outcome, loop
-from regard.train.prepare import Prepared, prepare
-from regard.train.progress import Report
-from regard.train.stop import stopping
+from regard.training.card import card
+from regard.training.keep import Keeper
+from regard.training.loop import Outcome, loop
+from regard.training.prepare import Prepared, prepare
+from regard.training.progress import Report
+from regard.training.stop import stopping
 from regard.trained import Trained
 from regard.view import plot
 

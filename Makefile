@@ -1,0 +1,31 @@
+# Every target works in a fresh clone with nothing prepared: they make the environment first.
+PYTHON ?= python3
+BIN := .venv/bin
+STAMP := .venv/installed
+
+.PHONY: install demo test lint bench ladder clean
+
+install: $(STAMP)
+
+$(STAMP): pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[images,lint,test]'
+	@touch $(STAMP)
+
+demo: install
+	$(BIN)/regard demo
+
+test: install
+	$(BIN)/python -m pytest
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: install
+	$(BIN)/python -m bench.ladder
+
+clean:
+	rm -rf .venv demo build *.egg-info

@@ -1,0 +1,422 @@
+"""Words of a command line in, results on stdout and everything else on stderr out: one short function for each verb.
+
+Whatever is slow to import is imported inside the verb that needs it, so that help and errors come at once.
+"""
+
+import json
+import os
+import shlex
+import sys
+import warnings
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from regard.errors import MissingError, RegardError, UsageError
+
+if TYPE_CHECKING:
+    from regard.tasks.task import Answer, Evaluation, Wish
+    from regard.trained import Trained
+
+app = typer.Typer(
+    name="regard",
+    help="A two-column file in, a sequence model out that you can look into.",
+    epilog="Try: regard demo",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+Set = Annotated[list[str] | None, typer.Option("--set", metavar="a.b=c", help="One setting, such as encoder.layers=4.")]
+Preset = Annotated[str | None, typer.Option(help="A preset; `regard presets` lists them.")]
+ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file with settings.")]
+Json = Annotated[bool, typer.Option("--json", help="Results as JSON.")]
+Seed = Annotated[int | None, typer.Option(help="Root of all random draws.")]
+Source = Annotated[str | None, typer.Option(help="Source columns by name or position: lemma,tags")]
+Target = Annotated[str | None, typer.Option(help="Target column by name or position.")]
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    context: typer.Context,
+    version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+) -> None:
+    if version:
+        from regard import __version__
+
+        print(f"regard {__version__}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+# ── data ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command()
+def task(
+    name: Annotated[str, typer.Argument(help="addition, captions, copy, dates, questions, reverse or sort.")],
+    count: Annotated[int, typer.Option("-n", min=1, help="How many examples.")] = 1000,
+    out: Annotated[str | None, typer.Option("-o", help="File: .tsv, .csv, .jsonl, each also .gz. Default: NAME.tsv")] = None,
+    part: Annotated[str, typer.Option(help="train, valid or test: they share no source.")] = "train",
+    seed: Annotated[int, typer.Option(help="Root of all random draws.")] = 0,
+    locales: Annotated[str, typer.Option(help="dates: languages, such as de,fr, or all.")] = "en",
+) -> None:
+    """Write a built-in task as a file.
+
+    \b
+    regard task dates -n 10000 -o dates.tsv
+    regard task dates -n 1000 --part test -o dates-test.tsv
+    """
+    from regard.data import builtin
+
+    for path in builtin.write(name, count, Path(out or f"{name}.tsv"), seed, part, locales):
+        note(f"wrote {path}")
+
+
+@app.command()
+def check(
+    file: Annotated[str, typer.Argument(help="A file of pairs, or two parallel files: a.en,a.de")],
+    other: Annotated[str | None, typer.Argument(help="A second file, to see what the two share.")] = None,
+    source: Source = None,
+    target: Target = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Read the data and report lengths, duplicates, conflicts and overlap.
+
+    \b
+    regard check dates.tsv
+    regard check dates.tsv dates-test.tsv --json
+    """
+    from regard.data.check import check as examine
+    from regard.data.check import render
+    from regard.data.read import Columns, read
+
+    columns = Columns(tuple(source.split(",")) if source else (), target or "")
+    tables = [read(path, columns, skip_bad) for path in (file, other) if path]
+    report = examine(*tables)
+    print(json.dumps(report.as_dict(), ensure_ascii=False) if as_json else render(report))
+
+
+@app.command()
+def presets(
+    name: Annotated[str | None, typer.Argument(help="Print this preset's file.")] = None,
+    as_json: Json = False,
+) -> None:
+    """List the presets, or print one.
+
+    \b
+    regard presets
+    regard presets transformer
+    """
+    from regard import config
+
+    if name is not None:
+        print(config.preset_text(name), end="")
+        return
+    about = {each: config.parse_toml(config.preset_text(each), each).get("about", "") for each in config.presets()}
+    if as_json:
+        print(json.dumps(about, ensure_ascii=False))
+        return
+    for each, line in about.items():
+        print(f"{each:18} {line}")
+
+
+# ── models ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command()
+def train(
+    file: Annotated[str, typer.Argument(help="A file of pairs, or two parallel files: a.en,a.de")],
+    valid: Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")] = None,
+    out: Annotated[str, typer.Option("-o", help="Folder for the model.")] = "model",
+    preset: Preset = None,
+    task: Annotated[str | None, typer.Option(help="transduce, fill or caption.")] = None,
+    source: Source = None,
+    target: Target = None,
+    tags: Annotated[str | None, typer.Option(help="Source columns whose words are tags, each one token.")] = None,
+    tokens: Annotated[str | None, typer.Option(help="characters, bytes, words, bpe or unigram; or SOURCE,TARGET")] = None,
+    steps: Annotated[int | None, typer.Option(help="Updates at most.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Minutes at most.")] = None,
+    seed: Seed = None,
+    settings: Set = None,
+    config_file: ConfigFile = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace another run in the folder.")] = False,
+) -> None:
+    """Train a model on a file of two columns.
+
+    \b
+    regard train dates.tsv -o model
+    regard train dates.tsv -o model --preset transformer --set encoder.layers=4 --minutes 5
+    regard train forms.tsv -o model --source lemma,tags --target form --tags tags
+    """
+    words = flag_words(
+        {"task": task, "data.target": target, "train.steps": steps, "train.minutes": minutes, "train.seed": seed},
+        {"data.source": source, "data.tags": tags},
+    )
+    if tokens is not None:
+        left, _, right = tokens.partition(",")
+        words += [f"tokens.source={left}", f"tokens.target={right or left}"]
+    words += ["data.skip_bad=true"] if skip_bad else []
+    from regard import config
+
+    c = config.resolve(preset, config_file, words + (settings or []))
+    from regard.training.run import train as run_training
+
+    _, found = run_training(c, file, valid, out, force, command="regard " + shlex.join(sys.argv[1:]))
+    note(f"saved in {out}")
+    print(evaluation_text(found))
+
+
+@app.command()
+def run(
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
+    n_best: Annotated[int, typer.Option("--n-best", min=1, help="How many outputs a line (needs a beam as wide).")] = 1,
+    batch: Annotated[int, typer.Option(min=1, help="Lines decoded side by side; changes no output.")] = 64,
+    sample: Annotated[bool, typer.Option("--sample", help="Draw at random instead of searching.")] = False,
+    temperature: Annotated[float, typer.Option(min=0.01, help="Of the draw.")] = 1.0,
+    top_k: Annotated[int, typer.Option("--top-k", min=0, help="Draw from the k likeliest; 0 = all.")] = 0,
+    top_p: Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
+    prefix: Annotated[str, typer.Option(help="Every output begins with this.")] = "",
+    ban: Annotated[list[str] | None, typer.Option(help="Never write this text.")] = None,
+    no_repeat: Annotated[int, typer.Option("--no-repeat", min=0, help="No n-gram of this length twice.")] = 0,
+    min_length: Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")] = 0,
+    max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Tokens at most.")] = None,
+    length_penalty: Annotated[float | None, typer.Option("--length-penalty", min=0.0, help="0 = short, 1 = by token.")] = None,
+    as_json: Json = False,
+) -> None:
+    """A filter: one line out for each line in.
+
+    \b
+    echo "Saturday 9th of May, 2018" | regard run model
+    regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
+    """
+    from regard.search.write import Sampling
+    from regard.tasks.task import Wish
+    from regard.trained import Trained
+
+    loaded = Trained.load(model)
+    search = loaded.config.search
+    wish = Wish(
+        beam=max(beam or search.beam, n_best),
+        n_best=n_best,
+        batch=batch,
+        length_penalty=search.length_penalty if length_penalty is None else length_penalty,
+        sampling=Sampling(seed, temperature, top_k, top_p) if sample else None,
+        min_length=min_length,
+        max_length=max_length,
+        no_repeat=no_repeat,
+        banned=tuple(ban or ()),
+        prefix=prefix,
+    )
+    number = 0
+    for lines in chunks(stdin_lines(), 16 * batch):
+        for answer in answer_lines(loaded, lines, wish, number):
+            print(as_line(answer, n_best, as_json), flush=not sys.stdin.isatty() and len(lines) == 1)
+        number += len(lines)
+
+
+@app.command()
+def score(
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    file: Annotated[str, typer.Argument(help="A file with the columns the model was trained on.")],
+    beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Metrics with 95 % intervals on a file.
+
+    \b
+    regard score model dates-test.tsv
+    regard score model dates-test.tsv --beam 5 --json
+    """
+    from regard.trained import Trained
+
+    found = Trained.load(model).score(file, beam)
+    print(json.dumps(evaluation_dict(found)) if as_json else evaluation_text(found))
+
+
+# ── insight ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command()
+def anatomy(
+    preset: Annotated[str, typer.Argument(help="A preset.")],
+    length: Annotated[int, typer.Option(min=2, max=4096, help="Tokens of source and target.")] = 64,
+    settings: Set = None,
+    config_file: ConfigFile = None,
+    as_json: Json = False,
+) -> None:
+    """Parameters, operations, longest chain and path length, counted on the built model.
+
+    \b
+    regard anatomy transformer --length 64
+    regard anatomy rnn --set encoder.layers=2
+    """
+    from regard import config
+    from regard.lab.anatomy import anatomy as dissect
+    from regard.lab.anatomy import as_dict, render
+
+    found = dissect(config.resolve(preset, config_file, settings), length)
+    print(json.dumps(as_dict(found)) if as_json else render(found))
+
+
+@app.command()
+def laws(
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    seed: Annotated[int, typer.Option(help="Of the random sources.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Is this model sound? One line for each law, with the largest difference seen.
+
+    \b
+    regard laws model
+    """
+    from regard.lab.laws import laws as judge
+    from regard.lab.laws import render
+    from regard.trained import Trained
+
+    found = judge(Trained.load(model), seed=seed)
+    if as_json:
+        print(json.dumps([{"name": law.name, "difference": law.difference, "holds": law.holds} for law in found]))
+    else:
+        print(render(found))
+    if not all(law.holds for law in found):
+        raise typer.Exit(1)
+
+
+@app.command()
+def demo(
+    out: Annotated[str, typer.Option("-o", help="Folder for the data, the model and the picture.")] = "demo",
+    preset: Annotated[str, typer.Option(help="A preset that turns text into text.")] = "rnn-attention",
+    seed: Seed = None,
+    settings: Set = None,
+) -> None:
+    """The whole story on English dates: train, score, look; about a minute on two cores.
+
+    \b
+    regard demo
+    regard demo --preset transformer -o demo-transformer
+    """
+    from regard.lab.demo import demo as tell
+
+    tell(Path(out), preset, flag_words({"train.seed": seed}, {}) + (settings or []))
+
+
+# ── small parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def flag_words(single: dict[str, Any], several: dict[str, str | None]) -> list[str]:
+    """Flags that were given, as the same `a.b=c` words that --set takes."""
+    words = [f"{name}={json.dumps(value)}" for name, value in single.items() if value is not None]
+    return words + [f"{name}={json.dumps(value.split(','))}" for name, value in several.items() if value]
+
+
+def note(line: str) -> None:
+    print(line, file=sys.stderr)
+
+
+def stdin_lines() -> Iterator[str]:
+    """Lines of standard input, ended by \\n alone; bytes that are not UTF-8 are replaced, with a warning."""
+    for number, raw in enumerate(sys.stdin.buffer, 1):
+        try:
+            yield raw.removesuffix(b"\n").decode("utf-8")
+        except UnicodeDecodeError as error:
+            note(f"line {number}: not UTF-8 at byte {error.start + 1}; replaced")
+            yield raw.removesuffix(b"\n").decode("utf-8", errors="replace")
+
+
+def chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
+    """The first line at once, so that a person at the keyboard is answered; then as many as `size` together."""
+    size = 1 if sys.stdin.isatty() else size
+    while chunk := list(islice(lines, size)):
+        yield chunk
+
+
+def answer_lines(loaded: "Trained", lines: list[str], wish: "Wish", first: int) -> "list[Answer]":
+    """One answer for each line, whatever the line: what can not be read gives an empty one and a warning."""
+    from regard.tasks.task import Answer
+
+    wanted = len(loaded.vocabulary.is_tags)
+    texts, kept = [], []
+    for number, line in enumerate(lines):
+        columns = line.split("\t")
+        if len(columns) > wanted:
+            note(f"line {first + number + 1}: {len(columns)} columns, the first {wanted} are read")
+        if 1 < wanted and len(columns) < wanted and line:
+            note(f"line {first + number + 1}: expected {wanted} columns, found {len(columns)}; left empty")
+            continue
+        kept.append(number)
+        texts.append("\t".join(columns[:wanted]) if line else "\t" * (wanted - 1))
+    found = dict(zip(kept, loaded.run(texts, wish=wish, first_number=first), strict=True))
+    return [found.get(number, Answer("", 0.0, 0.0)) for number in range(len(lines))]
+
+
+def as_line(answer: "Answer", n_best: int, as_json: bool) -> str:
+    """One output line; n-best texts stand side by side with tabs between them."""
+    best = answer.alternatives[:n_best] or (answer,)
+    if not as_json:
+        return "\t".join(each.text.replace("\n", " ") for each in best)
+    made: dict[str, Any] = {"text": answer.text, "score": answer.score, "confidence": answer.confidence}
+    if n_best > 1:
+        made["n_best"] = [{"text": e.text, "score": e.score, "confidence": e.confidence} for e in best]
+    return json.dumps(made, ensure_ascii=False)
+
+
+def evaluation_dict(found: "Evaluation") -> dict[str, Any]:
+    metrics = {name: {"value": m.value, "low": m.low, "high": m.high, "signature": m.signature}
+               for name, m in found.metrics.items()}  # fmt: skip
+    return {"metrics": metrics, **found.facts, "examples": len(found.outputs)}
+
+
+def evaluation_text(found: "Evaluation") -> str:
+    """A table of scores for a person."""
+    lines = [f"{len(found.outputs)} examples"]
+    for m in found.metrics.values():
+        interval = "" if m.low is None else f"  ({m.low:.2f} – {m.high:.2f})"
+        lines.append(f"{m.name:24}{m.value:10.2f}{interval}   {m.signature}")
+    lines += [f"{name.replace('_', ' '):24}{value:10.4f}" for name, value in found.facts.items()]
+    return "\n".join(lines)
+
+
+def show_warning(message: Warning | str, *_: Any) -> None:
+    note(f"warning: {message}")
+
+
+def fail(error: RegardError) -> NoReturn:
+    note(f"error: {error}")
+    sys.exit(error.exit_code)
+
+
+def main() -> None:
+    """The command: errors as a few lines, exit codes as promised, a closed pipe without a word."""
+    warnings.showwarning = show_warning  # type: ignore[assignment]
+    debug = "--debug" in sys.argv
+    try:
+        app(standalone_mode=True)
+    except RegardError as error:
+        if debug:
+            raise
+        fail(error)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except FileNotFoundError as error:
+        if debug:
+            raise
+        fail(MissingError(f"{error.filename}: no such file"))
+    except KeyboardInterrupt:
+        note("interrupted")
+        sys.exit(130)
+
+
+__all__ = ["app", "main", "UsageError"]

@@ -1,0 +1,205 @@
+"""A trained model in, the laws it must keep out, each with the largest difference that was seen.
+
+The sources are drawn at random from the model's own vocabulary, so a folder alone can be judged. Differences of numbers
+are taken in fp64, where a broken law stands out from rounding by many orders; differences of texts as the model runs.
+"""
+
+import copy
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from regard import config
+from regard.data.batch import Batch, mix
+from regard.data.tokens import SPECIALS
+from regard.layers.tap import Tap
+from regard.models.model import Model
+from regard.tasks.task import Answer, Item, Wish
+from regard.tasks.transduce import Transduce
+from regard.trained import Trained
+
+ROUNDING = 1e-9  # what fp64 may lose on the way through a deep model
+
+
+@dataclass(frozen=True)
+class Law:
+    """One law: what it says, the largest difference seen, the largest allowed; none = it does not apply."""
+
+    name: str
+    says: str
+    difference: float | None
+    limit: float
+    unit: str = "in logits"
+
+    @property
+    def holds(self) -> bool:
+        return self.difference is None or self.difference <= self.limit
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A model, its fp64 twin, and random examples of different lengths."""
+
+    trained: Trained
+    exact: Model
+    items: list[Item]
+
+    @property
+    def batch(self) -> Batch:
+        return self.batch_of(range(len(self.items)))
+
+    def batch_of(self, numbers: Sequence[int]) -> Batch:
+        made = self.trained.task.batch([self.items[i] for i in numbers], list(numbers), 0)
+        return replace(made, source=made.source.double()) if made.source.is_floating_point() else made
+
+    def logits(self, batch: Batch) -> Tensor:
+        found: Tensor = self.exact.output(self.exact(batch))
+        return found
+
+
+def laws(trained: Trained, count: int = 9, seed: int = 0) -> list[Law]:
+    """Every law that applies to the model, in the order in which it should be read."""
+    probe = Probe(trained, copy.deepcopy(trained.model).double().eval(), draw_items(trained, count, seed))
+    with torch.inference_mode():
+        return [law(probe) for law in LAWS]
+
+
+def draw_items(trained: Trained, count: int, seed: int) -> list[Item]:
+    """Random sources and targets of 1 to a dozen tokens (or fewer, if the model allows fewer)."""
+    draw = np.random.default_rng(mix(seed, "laws"))
+    c = trained.config
+
+    def tokens(size: int, longest: int) -> tuple[int, ...]:
+        return tuple(draw.integers(len(SPECIALS), size, draw.integers(1, min(12, longest) + 1)).tolist())
+
+    items = []
+    for _ in range(count):
+        target = tokens(trained.vocabulary.target.size, c.data.max_target) if c.decoder.kind != "none" else ()
+        if isinstance(c.encoder, config.ImageEncoder):
+            picture = draw.random((c.encoder.channels, c.encoder.size, c.encoder.size), dtype=np.float32)
+            items.append(Item((), target, picture))
+        else:
+            last = trained.task.last if isinstance(trained.task, Transduce) else (2,)
+            items.append(Item(tokens(trained.vocabulary.source.size, c.data.max_source) + last, target))
+    return items
+
+
+# ── the laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def causal(probe: Probe) -> Law:
+    """Changing target token t must leave every logit before t as it was, to the bit."""
+    batch, worst = probe.batch, None
+    if batch.target_BT is not None:
+        before_BTV = probe.logits(batch)
+        worst = 0.0
+        for at in range(1, batch.target_BT.shape[1]):
+            changed_BT = batch.target_BT.clone()
+            changed_BT[:, at] = len(SPECIALS) + (changed_BT[:, at] + 1) % (
+                probe.exact.output.weight.shape[0] - len(SPECIALS)
+            )
+            after_BTV = probe.logits(replace(batch, target_BT=changed_BT))
+            worst = max(worst, apart(before_BTV[:, :at], after_BTV[:, :at]))
+    return Law("causal", "a later target token changes nothing before it", worst, 0.0)
+
+
+def padding_proof(probe: Probe) -> Law:
+    """A row among longer ones gives what it gives alone."""
+    together_BTV = probe.logits(probe.batch)
+    worst = 0.0
+    for row in range(len(probe.items)):
+        alone_BTV = probe.logits(probe.batch_of([row]))
+        worst = max(worst, apart(together_BTV[row : row + 1, : alone_BTV.shape[1]], alone_BTV))
+    return Law("padding-proof", "padding changes nothing", worst, ROUNDING)
+
+
+def batch_proof(probe: Probe) -> Law:
+    """Answers do not depend on the size of the batch or on who is in it."""
+    alone = answers(probe, Wish(batch=1))
+    differing = 0
+    for size in (2, 7, len(probe.items)):
+        for beam in (1, 3):
+            base = alone if beam == 1 else answers(probe, Wish(batch=1, beam=beam))
+            differing += unlike(base, answers(probe, Wish(batch=size, beam=beam)))
+    return Law("batch-proof", "batch size, order and batch mates change no answer", differing, 0.0, "answers")
+
+
+def cached(probe: Probe) -> Law:
+    """Token by token with a state equals all at once."""
+    batch, worst = probe.batch, None
+    if batch.target_BT is not None:
+        reading = probe.exact.reading(batch.source, batch.source_mask_BS)
+        steps = []
+        for token_R in batch.target_BT.unbind(1):
+            logits_RV, reading = probe.exact.step(token_R, reading)
+            steps.append(logits_RV)
+        worst = apart(torch.stack(steps, 1), probe.logits(batch))
+    return Law("cached = uncached", "token by token equals all at once", worst, ROUNDING)
+
+
+def beam_is_greedy(probe: Probe) -> Law:
+    """A beam of width 1 writes what greedy search writes."""
+    differing: float | None = None
+    if isinstance(probe.trained.task, Transduce):
+        task, model = probe.trained.task, probe.trained.model
+        reading = task.search_beam(model, probe.items, Wish(beam=1))
+        greedy = task.search(model, probe.items, Wish(), range(len(probe.items)))
+        differing = sum(a[0].tokens != b[0].tokens for a, b in zip(reading, greedy, strict=True))
+    return Law("beam 1 = greedy", "a beam of one is greedy search", differing, 0.0, "answers")
+
+
+def tap_changes_nothing(probe: Probe) -> Law:
+    """Looking does not disturb, to the bit."""
+    quiet_BTV = probe.logits(probe.batch)
+    with Tap(probe.exact):
+        heard_BTV = probe.logits(probe.batch)
+    return Law("tap changes nothing", "looking in leaves every logit as it was", apart(quiet_BTV, heard_BTV), 0.0)
+
+
+def reload_is_same(probe: Probe) -> Law:
+    """Saved and loaded, the model computes the same, to the bit."""
+    with tempfile.TemporaryDirectory() as place:
+        probe.trained.save(Path(place) / "model")
+        loaded = Trained.load(Path(place) / "model").model.double()
+    difference = apart(probe.logits(probe.batch), replace(probe, exact=loaded).logits(probe.batch))
+    return Law("reload = same", "saved and loaded it is the same model", difference, 0.0)
+
+
+LAWS: tuple[Callable[[Probe], Law], ...] = (
+    causal,
+    padding_proof,
+    batch_proof,
+    cached,
+    beam_is_greedy,
+    tap_changes_nothing,
+    reload_is_same,
+)
+
+
+def apart(a: Tensor, b: Tensor) -> float:
+    """The largest difference; infinite where one side is not a number."""
+    difference = (a - b).abs().max() if a.numel() else torch.tensor(0.0)
+    return float(torch.nan_to_num(difference, nan=torch.inf))
+
+
+def answers(probe: Probe, wish: Wish) -> list[Answer]:
+    return probe.trained.task.answer(probe.trained.model, probe.items, wish, range(len(probe.items)))
+
+
+def unlike(a: Sequence[Answer], b: Sequence[Answer]) -> int:
+    return sum(x.tokens != y.tokens for x, y in zip(a, b, strict=True))
+
+
+def render(found: Sequence[Law]) -> str:
+    """One line a law."""
+    lines = []
+    for law in found:
+        verdict = "–" if law.difference is None else "holds" if law.holds else "BROKEN"
+        seen = "does not apply: no decoder" if law.difference is None else f"{law.difference:.1e} {law.unit}"
+        lines.append(f"{verdict:7} {law.name:20} {law.says:52} {seen}")
+    return "\n".join(lines)
