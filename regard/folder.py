@@ -19,7 +19,7 @@ from safetensors.torch import save as to_bytes
 from regard import config
 from regard.data.vocabulary import Vocabulary
 from regard.errors import FolderError, MissingError, RegardError
-from regard.models.build import outline, refuse_giants
+from regard.models.build import outline, refuse_giants, unfilled
 from regard.models.model import Model
 
 FORMAT = 1
@@ -87,10 +87,10 @@ def load(folder: Path) -> Saved:
     c = config.from_toml(read_text(folder / "config.toml"), str(folder / "config.toml"))
     vocabulary = Vocabulary.from_dict(parse_json(folder / "tokenizer.json"))
     refuse_giants(c, vocabulary.source.size, vocabulary.target.size)
-    model = outline(c, vocabulary.source.size, vocabulary.target.size)
+    sizes = vocabulary.source.size, vocabulary.target.size
     path = folder / "model.safetensors"
-    check_weights(path, {name: tuple(weight.shape) for name, weight in model.named_parameters()})
-    return Saved(c, vocabulary, fill(model, path))
+    check_weights(path, {name: tuple(weight.shape) for name, weight in outline(c, *sizes).named_parameters()})
+    return Saved(c, vocabulary, fill(unfilled(c, *sizes), path))
 
 
 def check_manifest(folder: Path) -> None:
@@ -166,9 +166,8 @@ def check_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> None:
 
 
 def fill(model: Model, path: Path) -> Model:
-    """The outlined model with the weights of the file in it."""
+    """The model with the weights of the file in it."""
     tensors = load_file(path)
-    model = model.to_empty(device="cpu")
     with torch.no_grad():
         for name, weight in model.named_parameters():
             if not bool(torch.isfinite(tensors[name]).all()):

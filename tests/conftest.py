@@ -4,6 +4,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Self
@@ -13,12 +14,35 @@ import torch
 from torch import Tensor
 
 import regard
+from regard import config
+from regard.data.read import Example
+from regard.data.vocabulary import learn
+from regard.models.build import build
+from regard.trained import Trained
 
 PACKAGE = Path(regard.__file__).parent
-SUFFIX = re.compile(r"^_?[a-z][a-z0-9_]*_([A-Z]+)$")
-WATCHED = {"layers", "models", "search", "tasks", "train", "lab", "laws"}  # folders of tests; and tests/test_laws*.py
+SUFFIX = re.compile(r"^_?[a-z][a-z0-9_]*_([A-Z][A-Z1]*)$")  # x_B1D: a dimension that is always 1
+WATCHED = {
+    "layers",
+    "models",
+    "search",
+    "tasks",
+    "training",
+    "lab",
+    "laws",
+}  # folders of tests; and tests/test_laws*.py
+
+SMALL = {
+    "recurrent": ["{side}.width=16"],
+    "convolutional": ["{side}.width=16", "{side}.layers=2"],
+    "attention": ["{side}.width=16", "{side}.layers=2", "{side}.heads=2"],
+    "image": ["{side}.width=16", "{side}.size=8", "{side}.patch=4"],
+    "none": [],
+}
 
 Same = Callable[[Tensor, Tensor], None]
+
+torch.set_num_threads(1)  # the tensors are small and the tests already run side by side; threads would only wait
 
 
 class ShapeWatch:
@@ -55,9 +79,9 @@ class ShapeWatch:
         if not known[1]:
             return
         if event == "call":
-            self._entered[frame] = self.check(frame, known[1], {})
+            self._entered[frame] = self.check(frame, known[1], {"1": 1})
         else:
-            self.check(frame, known[1], self._entered.pop(frame, {}))
+            self.check(frame, known[1], self._entered.pop(frame, {"1": 1}))
 
     def suffixed(self, code: CodeType) -> dict[str, str]:
         """The names in one function that promise a shape, and what they promise."""
@@ -122,3 +146,52 @@ def same() -> Same:
         torch.testing.assert_close(found, expected, rtol=0.0, atol=tolerance)
 
     return check
+
+
+# ── small models ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def small_words(preset: str) -> list[str]:
+    """Settings that shrink a preset until a test hardly notices it."""
+    c = config.resolve(preset)
+    sides = [("encoder", c.encoder.kind), ("decoder", c.decoder.kind)]
+    words = [word.format(side=side) for side, kind in sides for word in SMALL[kind]]
+    return [*words, "data.max_source=12", "data.max_target=12"]
+
+
+@pytest.fixture(scope="session")
+def small_model() -> Callable[..., Trained]:
+    """Any preset, tiny and untrained, that reads and writes the letters a to d."""
+
+    def make(preset: str, *words: str) -> Trained:
+        c = config.resolve(preset, None, [*small_words(preset), *words])
+        examples = [Example(("abcd",), None if c.task == "fill" else "a b c d", 1)]
+        vocabulary = learn(examples, c, [False])
+        return Trained(c, vocabulary, build(c, vocabulary.source.size, vocabulary.target.size).eval())
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def copy_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file of pairs: every word of at most three letters, copied."""
+    words = ["".join(letters) for length in (1, 2, 3) for letters in product("abcd", repeat=length)]
+    path = tmp_path_factory.mktemp("copy") / "copy.tsv"
+    path.write_text("".join(f"{word}\t{word}\n" for word in words), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="session")
+def copy_folder(copy_file: Path) -> Path:
+    """A model folder that was trained to copy; treat it as read-only."""
+    words = ["encoder.width=32", "decoder.width=32", "data.max_source=12", "data.max_target=12", "train.steps=300",
+             "train.warmup=20", "train.learning_rate=0.005", "train.validate_steps=100", "train.checkpoint_steps=100",
+             "train.tokens_per_batch=512"]  # fmt: skip
+    folder = copy_file.parent / "model"
+    regard.train(copy_file, valid=copy_file, out=folder, preset="rnn-attention", settings=words)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def copy_model(copy_folder: Path) -> Trained:
+    return regard.load(copy_folder)

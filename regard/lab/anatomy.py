@@ -7,7 +7,7 @@ the width: they are counted on a twin with the same parts and layers, but narrow
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import chain as joined
 from typing import Any
 
@@ -21,16 +21,18 @@ from regard.lab.count import Chain, Operations, apart, part
 from regard.lab.formulas import NOT_THERE, Formula, Sizes
 from regard.lab.paths import Paths
 from regard.layers.rows import over
-from regard.models.build import build
+from regard.models.build import build, outline
 from regard.models.model import Model
 
+TOKENS = 64  # in the vocabulary of a twin
 TWIN = {"width": 8, "embedding": 8, "feedforward": 8, "rank": 2}
 SEVERAL = (
     "The textbook counts a layer's step as one; built, it is several in a row, with embedding and output round it."
 )
 LEGEND = (
-    "S source · T target positions · V vocabulary · L layers · d width · e embedding · m encoder width · h one direction\n"
-    "g gates · k kernel · f feed-forward · n heads · r rank · p pixels a side · c channels; – no formula, ∞ no path"
+    "S source · T target positions · V vocabulary · L layers · d width · e embedding · m encoder width\n"
+    "h width of one direction · g gates · k kernel · f feed-forward · n heads · r rank · p pixels a side · c channels\n"
+    "– no formula · ∞ no path"
 )
 
 
@@ -64,11 +66,8 @@ def anatomy(c: config.Config, length: int = 64, vocabulary: int = 64) -> Anatomy
         if value < 1:
             raise UsageError(f"anatomy: {name} is {value}; expected 1 or more")
     sizes = Sizes(formulas.places(c, length), length, vocabulary)
-    with torch.device("meta"):
-        model = build(c, vocabulary, vocabulary).eval()
-        roomy = build(with_room(c, length), vocabulary, vocabulary).eval()
-    parts = count_parameters(model)
-    passed = run(c, roomy, sizes)
+    parts = count_parameters(outline(c, vocabulary, vocabulary))
+    passed = run(c, outline(with_room(c, length), vocabulary, vocabulary).eval(), sizes)
     return Anatomy(
         preset=c.preset,
         length=length,
@@ -86,8 +85,12 @@ def with_room(c: config.Config, length: int) -> config.Config:
     return config.check_tree(config.lay(config.to_tree(c), {"data": longest}), "anatomy")
 
 
-def twin(c: config.Config, length: int) -> config.Config:
+def twin(c: config.Config, length: int) -> Model:
     """The same parts, layers and kernels at a width of 8: paths and chains are those of the model itself."""
+    return build(narrow(c, length), TOKENS, TOKENS).eval()
+
+
+def narrow(c: config.Config, length: int) -> config.Config:
     tree = config.to_tree(with_room(c, length))
     for name in ("encoder", "decoder"):
         side = tree[name]
@@ -204,7 +207,7 @@ def decoder_chain(model: Model, memory: Any, target_BT: Tensor) -> Chain:
 
 def generation_chain(c: config.Config, sizes: Sizes) -> Chain:
     """Source to the last of T tokens, each chosen before the next is begun."""
-    model = build(twin(c, sizes.target), sizes.vocabulary, sizes.vocabulary).eval()
+    model, sizes = twin(c, sizes.target), replace(sizes, vocabulary=TOKENS)
     seen = Operations(model)
     with seen.watching(model):
         source, target_BT = inputs(c, sizes, 1, "cpu")
@@ -275,7 +278,7 @@ def marks(source: int) -> dict[str, int]:
 
 def find_paths(c: config.Config, sizes: Sizes, steps: bool) -> dict[str, int | None]:
     """Runs the twin with five marks, one in each row: three in the source, two in the target."""
-    model = build(twin(c, sizes.target), sizes.vocabulary, sizes.vocabulary).eval()
+    model, sizes = twin(c, sizes.target), replace(sizes, vocabulary=TOKENS)
     source, target_BT = inputs(c, sizes, 5, "cpu")
     source_at, target_at_BT = torch.zeros_like(source, dtype=torch.bool), torch.zeros_like(target_BT, dtype=torch.bool)
     for row, at in enumerate(marks(sizes.source).values()):

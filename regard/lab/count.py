@@ -84,16 +84,17 @@ def tensors(values: Iterable[Any]) -> Iterator[Tensor]:
 def product_operations(name: str, arguments: tuple[Any, ...], made: Tensor) -> int:
     """2 for each multiply-add of one product; a bias that is added on the way is not counted."""
     if name == "convolution":
-        return 2 * made.numel() * prod(arguments[1].shape[1:])
+        kernel: Tensor = arguments[1]
+        return 2 * made.numel() * prod(kernel.shape[1:])
     left: Tensor = arguments[1] if name in ("addmm", "baddbmm") else arguments[0]
     return 2 * made.numel() * left.shape[-1]
 
 
-class Kernels(TorchDispatchMode):
+class Kernels(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Sees every kernel call, and knows which tensors are weights or mere views of them."""
 
     def __init__(self, model: nn.Module) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.weights: Any = WeakTensorKeyDictionary()
         for name, weight in model.named_parameters():
             self.weights[weight] = name
@@ -130,7 +131,7 @@ class Chain:
     products: int = 0
 
 
-class Operations(Kernels):
+class Operations(Kernels):  # type: ignore[no-untyped-call]
     """Adds up operations by part, and gives each tensor the length of the longest chain that leads to it."""
 
     def __init__(self, model: nn.Module) -> None:
@@ -181,7 +182,7 @@ class Operations(Kernels):
         with ExitStack() as stack:
             for name, module in model.named_modules():
                 stack.callback(module.register_forward_pre_hook(self.opener(name)).remove)
-                stack.callback(module.register_forward_hook(lambda *_: self._open.pop() and None).remove)
+                stack.callback(module.register_forward_hook(self.close).remove)
             stack.enter_context(apart())
             stack.enter_context(self)
             yield
@@ -189,11 +190,19 @@ class Operations(Kernels):
     def opener(self, name: str) -> Callable[..., None]:
         return lambda *_: self._open.append(name)
 
+    def close(self, *_: Any) -> None:
+        self._open.pop()
+
 
 @contextmanager
 def apart() -> Iterator[None]:
     """Fused attention and fused loops run as the kernels they are made of; nothing is recorded for gradients."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="TF32 acceleration")  # said by torch whenever oneDNN is switched
-        with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
-            yield
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # thousands of tiny calls: threads would only wait for each other
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", message="TF32 acceleration")  # said whenever oneDNN is switched
+            with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
+                yield
+    finally:
+        torch.set_num_threads(threads)

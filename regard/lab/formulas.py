@@ -196,7 +196,7 @@ def terms(*several: str) -> str:
 
 
 def times_layers(text: str) -> str:
-    return "0" if text == "0" else f"L·({text})"
+    return "0" if text == "0" else f"L·({text})" if "+" in text.replace("(S + T)", "") else f"L·{text}"
 
 
 def bridge_parameters(c: config.Config) -> Formulas:
@@ -437,7 +437,7 @@ def stack_path(distance: int, reach: int, layers: int, text: str) -> Formula:
     needed = ceil(distance / reach) if reach else None
     note = ""
     if needed is None or needed > layers:
-        note = f"{layers} layers reach {layers * reach} positions: at this distance there is no path."
+        note = f"Layers here: {layers}, each reaching {reach} further; at this distance there is no path."
     return Formula(f"⌈{text}⌉ layers", needed, note)
 
 

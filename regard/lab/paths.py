@@ -28,7 +28,7 @@ NORMS = frozenset({"native_layer_norm", "_fused_rms_norm"})
 REDUCED = frozenset({"sum", "mean", "amax"})
 
 
-class Paths(Kernels):
+class Paths(Kernels):  # type: ignore[no-untyped-call]
     """Carries the shadows along; with `steps` it counts the textbook's steps, else all operations."""
 
     def __init__(self, model: nn.Module, steps: bool) -> None:
@@ -102,7 +102,9 @@ class Paths(Kernels):
         found = torch.tensor(inf)
         for tensor in tensors(given):
             found = torch.minimum(found, self.shadow(tensor))
-        if torch.broadcast_shapes(found.shape, made.shape) != made.shape:
+        if found.ndim > made.ndim or any(
+            a not in (1, b) for a, b in zip(found.shape[::-1], made.shape[::-1], strict=False)
+        ):
             raise RegardError(f"anatomy: the operation {name} is not elementwise and has no rule; give it one in Paths")
         return (found.expand(made.shape) + self.cost).masked_fill(made.isinf(), inf)
 

@@ -30,11 +30,11 @@ def pad_both(x_BTD: Tensor, kernel: int) -> Tensor:
     return F.pad(x_BTD, (0, 0, kernel // 2, kernel // 2))
 
 
-def last_real(x_BTD: Tensor, count: int, mask_BT: Tensor | None) -> Tensor:
-    """The last `count` real positions of each row; the first `count` positions of `x_BTD` count as real."""
-    length = x_BTD.shape[1]
+def last_real(seen_BSD: Tensor, count: int, mask_BT: Tensor | None) -> Tensor:
+    """The last `count` real positions of each row; the first `count` positions of `seen_BSD` count as real."""
+    length = seen_BSD.shape[1]
     if mask_BT is None:
-        return x_BTD[:, length - count :]
+        return seen_BSD[:, length - count :]
     end_B = mask_BT.sum(1) + count
-    index_BT = end_B[:, None] - count + torch.arange(count, device=x_BTD.device)
-    return x_BTD.gather(1, index_BT[..., None].expand(-1, -1, x_BTD.shape[-1]))
+    index = end_B[:, None] - count + torch.arange(count, device=seen_BSD.device)
+    return seen_BSD.gather(1, index[..., None].expand(-1, -1, seen_BSD.shape[-1]))

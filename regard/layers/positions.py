@@ -53,7 +53,7 @@ class Learned(Position):
 
     def __init__(self, longest: int, width: int) -> None:
         super().__init__()
-        self.table = nn.Parameter(torch.randn(longest, width) * 0.02)
+        self.table = nn.Parameter(nn.init.normal_(torch.empty(longest, width), std=0.02))
 
     def add(self, x_BTD: Tensor, at_BT: Tensor) -> Tensor:
         if x_BTD.shape[1] > len(self.table) or int(at_BT.max()) >= len(self.table):
@@ -67,8 +67,8 @@ class Rotary(Position):
 
     def turn(self, x_BHTK: Tensor, at_BT: Tensor) -> Tensor:
         half = x_BHTK.shape[-1] // 2
-        rate_K = 10000.0 ** (-torch.arange(half, device=x_BHTK.device) / half)
-        angle = at_BT[:, None, :, None] * rate_K
+        rate = 10000.0 ** (-torch.arange(half, device=x_BHTK.device, dtype=torch.float64) / half)
+        angle = at_BT[:, None, :, None] * rate
         cosine, sine = angle.cos().to(x_BHTK.dtype), angle.sin().to(x_BHTK.dtype)
         left, right = x_BHTK[..., :half], x_BHTK[..., half:]
         return torch.cat([left * cosine - right * sine, left * sine + right * cosine], -1)
@@ -103,8 +103,8 @@ class Alibi(Position):
 def waves(at_BT: Tensor, width: int) -> Tensor:
     """Sines in the first half, cosines in the second, of each position: (B, T, width)."""
     half = (width + 1) // 2
-    rate_K = torch.exp(-math.log(10000.0) * torch.arange(half, device=at_BT.device) / half)
-    angle = at_BT[..., None] * rate_K
+    rate = torch.exp(-math.log(10000.0) * torch.arange(half, device=at_BT.device, dtype=torch.float64) / half)
+    angle = at_BT[..., None] * rate
     return torch.cat([angle.sin(), angle.cos()], -1)[..., :width]
 
 

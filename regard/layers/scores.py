@@ -30,12 +30,17 @@ class Score(nn.Module):
         return query_BHTK @ key_BHSK.transpose(-2, -1) * self.scale
 
 
+def drawn(shape: tuple[int, ...], spread: float) -> nn.Parameter:
+    """Fresh weights from a normal distribution of this spread."""
+    return nn.Parameter(nn.init.normal_(torch.empty(shape), std=spread))
+
+
 class Bilinear(Score):
     """qᵀ W k, one W for each head (Luong et al. 2015, "general")."""
 
     def __init__(self, heads: int, width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(heads, width, width) / width)
+        self.weight = drawn((heads, width, width), 1 / width)
 
     def prepare_keys(self, key_BHSK: Tensor) -> Tensor:
         return key_BHSK @ self.weight.transpose(-2, -1)
@@ -46,8 +51,8 @@ class ReducedRank(Score):
 
     def __init__(self, heads: int, width: int, rank: int) -> None:
         super().__init__()
-        self.query_weight = nn.Parameter(torch.randn(heads, width, rank) / math.sqrt(width))
-        self.key_weight = nn.Parameter(torch.randn(heads, width, rank) / math.sqrt(width * rank))
+        self.query_weight = drawn((heads, width, rank), width**-0.5)
+        self.key_weight = drawn((heads, width, rank), (width * rank) ** -0.5)
 
     def prepare_keys(self, key_BHSK: Tensor) -> Tensor:
         return key_BHSK @ self.key_weight
@@ -86,9 +91,9 @@ class Additive(Score):
 
     def __init__(self, heads: int, width: int) -> None:
         super().__init__()
-        self.key_weight = nn.Parameter(torch.randn(heads, width, width) / math.sqrt(width))
-        self.query_weight = nn.Parameter(torch.randn(heads, width, width) / math.sqrt(width))
-        self.vector = nn.Parameter(torch.randn(heads, width) / math.sqrt(width))
+        self.key_weight = drawn((heads, width, width), width**-0.5)
+        self.query_weight = drawn((heads, width, width), width**-0.5)
+        self.vector = drawn((heads, width), width**-0.5)
 
     def prepare_keys(self, key_BHSK: Tensor) -> Tensor:
         return key_BHSK @ self.key_weight

@@ -1,9 +1,11 @@
 """A Config and the sizes of the vocabularies in, a Model out: the one place where names become parts."""
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from regard import config
 from regard.errors import ConfigError
@@ -33,6 +35,19 @@ MOST_PARAMETERS = 20_000_000_000
 Blocks = config.AttentionEncoder | config.AttentionDecoder | config.ImageEncoder
 
 
+class Unfilled(TorchFunctionMode):
+    """Weights that will be read from a file, or never used, need no fresh numbers: initialisers do nothing.
+
+    On `meta` the first draw would also load a compiler, for a second or two.
+    """
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        given = kwargs or {}
+        return given["tensor"] if getattr(func, "__module__", "") == "torch.nn.init" else func(*args, **given)
+
+
 def build(c: config.Config, source_size: int, target_size: int, seed: int | None = None) -> Model:
     """A model with fresh weights, drawn from `seed` (the config's own if none is given)."""
     refuse_giants(c, source_size, target_size)
@@ -43,7 +58,13 @@ def build(c: config.Config, source_size: int, target_size: int, seed: int | None
 
 def outline(c: config.Config, source_size: int, target_size: int) -> Model:
     """The model as shapes alone: nothing is allocated."""
-    with torch.device("meta"):
+    with torch.device("meta"), Unfilled():
+        return assemble(c, source_size, target_size)
+
+
+def unfilled(c: config.Config, source_size: int, target_size: int) -> Model:
+    """The model with weights that are yet to be read."""
+    with Unfilled():
         return assemble(c, source_size, target_size)
 
 

@@ -94,17 +94,18 @@ class RecurrentDecoder(Decoder):
         self, x_BTE: Tensor, memory: Memory, state: RecurrentState, mask_BT: Tensor | None
     ) -> tuple[Tensor, RecurrentState]:
         """The source is not read inside the loop, so each layer runs over the whole target in one call."""
+        x = x_BTE  # its width changes from layer to layer
         if self.context == "fixed":
             fixed_BTM = summary(memory, self.bridge.kind)[:, None].expand(-1, x_BTE.shape[1], -1)
-            x_BTE = torch.cat([x_BTE, fixed_BTM], -1)
+            x = torch.cat([x, fixed_BTM], -1)
         cells = []
         for number, (cell, old) in enumerate(zip(self.cells, state.cells, strict=True)):
             assert isinstance(cell, Cell)
-            x_BTE, new = cell.run(self.dropout(x_BTE) if number else x_BTE, old, real_lengths(mask_BT))
+            x, new = cell.run(self.dropout(x) if number else x, old, real_lengths(mask_BT))
             cells.append(new)
         if self.cross_attention is not None:
-            x_BTE = self.join(x_BTE, self.cross_attention(x_BTE, memory.keys[0], memory.sight()))
-        return self.dropout(x_BTE), replace(state, cells=tuple(cells))
+            x = self.join(x, self.cross_attention(x, memory.keys[0], memory.sight()))
+        return self.dropout(x), replace(state, cells=tuple(cells))
 
     def step_by_step(self, x_BTE: Tensor, memory: Memory, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """What was looked up goes into the next step, so there is no way but one step after the other."""
@@ -124,13 +125,13 @@ class RecurrentDecoder(Decoder):
             found.append(out_BD)
         return self.dropout(torch.stack(found, 1)), state
 
-    def climb(self, x_BE: Tensor, state: tuple[Cells, ...]) -> tuple[Cells, ...]:
+    def climb(self, x: Tensor, state: tuple[Cells, ...]) -> tuple[Cells, ...]:
         """One step of every layer, from the lowest to the highest."""
         cells: list[Cells] = []
         for number, (cell, old) in enumerate(zip(self.cells, state, strict=True)):
             assert isinstance(cell, Cell)
-            cells.append(cell.step(self.dropout(x_BE) if number else x_BE, old))
-            x_BE = cells[-1][0]
+            cells.append(cell.step(self.dropout(x) if number else x, old))
+            x = cells[-1][0]
         return tuple(cells)
 
     def look(self, query_BD: Tensor, memory: Memory) -> Tensor:

@@ -38,10 +38,11 @@ class RecurrentEncoder(Encoder):
 
     def read(self, x_BSE: Tensor, at_BS: Tensor, mask_BS: Tensor) -> Memory:
         final: list[Cells] = []
+        x = x_BSE  # its width changes after the first layer
         for number, layer in enumerate(self.layers):
-            x_BSE, last = layer(self.dropout(x_BSE) if number else x_BSE, mask_BS)
+            x, last = layer(self.dropout(x) if number else x, mask_BS)
             final.append(last)
-        return Memory(x_BSE, mask_BS, final[-1][0], tuple(final))
+        return Memory(x, mask_BS, final[-1][0], tuple(final))
 
 
 class ConvolutionalEncoder(Encoder):
@@ -55,8 +56,8 @@ class ConvolutionalEncoder(Encoder):
     def read(self, x_BSE: Tensor, at_BS: Tensor, mask_BS: Tensor) -> Memory:
         for layer in self.layers:
             assert isinstance(layer, GatedConvolution)
-            seen_BSE = pad_both(self.dropout(x_BSE) * mask_BS[..., None], layer.kernel)
-            x_BSE = (x_BSE + layer(seen_BSE)) * math.sqrt(0.5)
+            padded = pad_both(self.dropout(x_BSE) * mask_BS[..., None], layer.kernel)
+            x_BSE = (x_BSE + layer(padded)) * math.sqrt(0.5)
         return Memory(x_BSE, mask_BS, last_real_state(x_BSE, mask_BS))
 
 

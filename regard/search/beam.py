@@ -61,18 +61,18 @@ def beam(
     sum_BN = torch.full((len(sources), width), -torch.inf, device=device)
     sum_BN[:, 0] = 0.0
     live = Live(sum_BN, spread_R.new_empty(len(spread_R), 0), torch.empty(len(spread_R), 0, device=device))
-    token_R = torch.full_like(spread_R, rules.first)
-    while going:
-        logits_RV, state = step(token_R, state)
-        exact_RV = logits_RV.float().log_softmax(-1)
-        live, origin_R = advance(live, exact_RV, obey(exact_RV, live.written_RT, rules, demand))
+    token = torch.full_like(spread_R, rules.first)
+    while going:  # sources leave when they are done, so R has no one size in here
+        logits, state = step(token, state)
+        exact = logits.float().log_softmax(-1)
+        live, origin = advance(live, exact, obey(exact, live.written_RT, rules, demand))
         live = set_apart(live, going)
-        kept_R = still_going(live, going)
-        going = [source for source, kept in zip(going, kept_R[::width].tolist(), strict=True) if kept]
-        index_R = kept_R.nonzero().flatten()
-        state, demand = rows(state, origin_R[index_R]), rows(demand, index_R)
-        live = Live(live.sum_BN[kept_R[::width]], live.written_RT[index_R], live.log_RT[index_R])
-        token_R = live.written_RT[:, -1] if going else token_R
+        kept_rows = still_going(live, going)
+        going = [source for source, kept in zip(going, kept_rows[::width].tolist(), strict=True) if kept]
+        index = kept_rows.nonzero().flatten()
+        state, demand = rows(state, origin[index]), rows(demand, index)
+        live = Live(live.sum_BN[kept_rows[::width]], live.written_RT[index], live.log_RT[index])
+        token = live.written_RT[:, -1] if going else token
     return [source.finished for source in sources]
 
 

@@ -45,24 +45,24 @@ def write(
     """Tokens as `choose` likes until each row has ended; ended rows leave the batch."""
     count = len(demand.limit_R)
     device = demand.limit_R.device
-    row_R = torch.arange(count, device=device)
-    token_R = torch.full((count,), rules.first, device=device)
-    written_RT = token_R.new_empty(count, 0)
-    log_RT = torch.empty(count, 0, device=device)
+    row = torch.arange(count, device=device)
+    token = torch.full((count,), rules.first, device=device)
+    written = token.new_empty(count, 0)
+    log = torch.empty(count, 0, device=device)
     finished: dict[int, Hypothesis] = {}
-    while len(row_R):
-        logits_RV, state = step(token_R, state)
-        exact_RV = logits_RV.float().log_softmax(-1)
-        token_R = choose(obey(exact_RV, written_RT, rules, demand), row_R)
-        log_RT = torch.cat([log_RT, exact_RV.gather(1, token_R[:, None])], 1)
-        ended_R = token_R == END
-        for row in ended_R.nonzero().flatten().tolist():
-            finished[int(row_R[row])] = hypothesis(written_RT[row].tolist(), log_RT[row].tolist(), penalty)
-        written_RT = torch.cat([written_RT, token_R[:, None]], 1)
-        if finished and bool(ended_R.any()):
-            kept_R = (~ended_R).nonzero().flatten()
-            row_R, token_R, written_RT, log_RT = rows((row_R, token_R, written_RT, log_RT), kept_R)
-            state, demand = rows(state, kept_R), rows(demand, kept_R)
+    while len(row):  # rows leave when they have ended, so R has no one size in here
+        logits, state = step(token, state)
+        exact = logits.float().log_softmax(-1)
+        token = choose(obey(exact, written, rules, demand), row)
+        log = torch.cat([log, exact.gather(1, token[:, None])], 1)
+        ended = token == END
+        for place in ended.nonzero().flatten().tolist():
+            finished[int(row[place])] = hypothesis(written[place].tolist(), log[place].tolist(), penalty)
+        written = torch.cat([written, token[:, None]], 1)
+        if finished and bool(ended.any()):
+            kept = (~ended).nonzero().flatten()
+            row, token, written, log = rows((row, token, written, log), kept)
+            state, demand = rows(state, kept), rows(demand, kept)
     return [finished[row] for row in range(count)]
 
 

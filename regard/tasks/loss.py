@@ -40,5 +40,5 @@ def fed_states(model: Model, batch: Batch, forcing: float, seed: int) -> Tensor:
             token_B = torch.where(true_BT[:, at], batch.target_BT[:, at], token_B)
         states_B1D, state = model.states(token_B[:, None], memory, state)
         found.append(states_B1D)
-        token_B = model.output(states_B1D[:, 0]).argmax(-1).detach()
+        token_B = model.output(states_B1D)[:, 0].argmax(-1).detach()
     return torch.cat(found, 1)

@@ -1,5 +1,6 @@
 """Weights and scores in, the best, the last and the mean of the last few out."""
 
+import math
 from collections import deque
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,13 +48,17 @@ class Keeper:
 
     def offer(self, model: Model, step: int, value: float) -> bool:
         """A validated model; true if it is the best so far."""
-        if self.best is not None and self.sign * value <= self.sign * self.best.value:
+        if self.best is not None and self.worth(value) <= self.worth(self.best.value):
             self.since_best += 1
             return False
         self.best = Best(step, value, snapshot(model))
         self.since_best = 0
         self.write(model, "best.safetensors")
         return True
+
+    def worth(self, value: float) -> float:
+        """The higher the better; a score that is not a number is worth less than any."""
+        return -math.inf if math.isnan(value) else self.sign * value
 
     def checkpoint(self, model: Model) -> None:
         self.last.append(snapshot(model))

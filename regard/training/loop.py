@@ -66,15 +66,16 @@ def loop(data: Prepared, model: Model, report: Report, keep: Keeper, stop: Stop)
             if weight.grad is not None:
                 weight.grad.div_(max(1, count))
         norm = float(clip_grad_norm_(model.parameters(), t.clip))
-        healthy = math.isfinite(norm)
+        healthy = math.isfinite(norm) and math.isfinite(total)
         if healthy:
             optimizer.step()
         bad = 0 if healthy else bad + 1
         optimizer.zero_grad(set_to_none=True)
         report.step(step, total, count, rate, norm)
         if bad >= MOST_BAD_STEPS:
-            raise RegardError(f"step {step}: {bad} updates in a row were not finite (learning rate {rate:.2e}, gradient "
-                              f"norm {norm}); a lower train.learning_rate or a longer train.warmup may help")  # fmt: skip
+            raise RegardError(f"step {step}: {bad} updates in a row were not finite (learning rate {rate:.2e}, "
+                              f"gradient norm {norm:.2e}); a lower train.learning_rate or a longer train.warmup "
+                              "may help")  # fmt: skip
 
         ending = stop.reason()
         why = ending or why

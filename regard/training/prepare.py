@@ -44,7 +44,7 @@ def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
     table = read(path, columns, c.data.skip_bad)
     notes = [f"{table.path}: {note}" for note in table.notes]
     if valid_path is None:
-        kept, held = split(table.examples)
+        kept, held = split(table.examples, table.path)
         notes.append(f"{len(held)} of {len(table.examples)} examples are held out for validation, chosen by a hash "
                      "of their source")  # fmt: skip
         valid_table = table
@@ -68,11 +68,12 @@ def tag_columns(table: Table, c: config.Config) -> list[bool]:
     return [name in c.data.tags for name in table.source_names]
 
 
-def split(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
+def split(examples: Sequence[Example], path: str) -> tuple[list[Example], list[Example]]:
     """Held out by a hash of the source, so that no source is on both sides and the data alone decide."""
     ranked = sorted({example.source for example in examples}, key=rank)
     if len(ranked) < 2:
-        raise DataError(f"{len(examples)} example(s) with {len(ranked)} distinct source: too few to train and validate")
+        raise DataError(f"{path}: found {len(examples)} example(s) with {len(ranked)} distinct source, too few to "
+                        "train and validate; expected at least two, or a validation file")  # fmt: skip
     wanted = min(max(int(HELD_OUT * len(ranked)), FEWEST), MOST, max(1, len(ranked) // 5))
     held = set(ranked[:wanted])
     return [e for e in examples if e.source not in held], [e for e in examples if e.source in held]

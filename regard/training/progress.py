@@ -3,6 +3,7 @@
 import json
 import sys
 import time
+from math import isfinite
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -86,7 +87,10 @@ class Report:
     def write(self, entry: dict[str, Any]) -> None:
         self.log.append(entry)
         if self.file is not None:
-            self.file.write(json.dumps(entry) + "\n")
+            # JSON has no word for what is not a number, and other readers would stumble over Python's.
+            known = {key: None if isinstance(value, float) and not isfinite(value) else value
+                     for key, value in entry.items()}  # fmt: skip
+            self.file.write(json.dumps(known) + "\n")
             self.file.flush()
 
     def close(self) -> None:

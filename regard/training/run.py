@@ -8,16 +8,17 @@ from pathlib import Path
 import torch
 
 from regard import config
-from regard.errors import Interrupted, UsageError
+from regard.errors import ConfigError, Interrupted, UsageError
 from regard.models.build import build
 from regard.tasks.task import Evaluation
+from regard.trained import Trained
 from regard.training.card import card
+from regard.training.device import device
 from regard.training.keep import Keeper
 from regard.training.loop import Outcome, loop
 from regard.training.prepare import Prepared, prepare
 from regard.training.progress import Report
 from regard.training.stop import stopping
-from regard.trained import Trained
 from regard.view import plot
 
 OURS = ("checkpoints", "metrics.jsonl", "manifest.json", "config.toml")
@@ -33,9 +34,12 @@ def train(
     command: str = "regard.train",
 ) -> tuple[Trained, Evaluation]:
     """Trains on a file as the config says; with `out`, leaves a model folder there, also when interrupted."""
-    folder = claim(Path(out), force) if out is not None else None
+    folder = None if out is None else Path(out)
+    refuse_early(c, folder, force)
     data = prepare(c, path, valid)
     model = build(c, data.vocabulary.source.size, data.vocabulary.target.size)
+    if folder is not None:
+        claim(folder)  # not before: data that can not be read must not cost the run that stands there
     report = Report(c.train, folder, quiet)
     parameters = sum(weight.numel() for weight in model.parameters())
     for line in (*data.notes, announcement(data, parameters)):
@@ -44,40 +48,49 @@ def train(
     try:
         with stopping(c.train) as stop:
             outcome = loop(data, model, report, Keeper(c.train.metric, c.train.average, folder), stop)
-        trained = Trained(c, data.vocabulary, model.to("cpu").eval())
-        found = judge(trained, data, outcome)
-        if folder is not None:
-            text = card(data, found, outcome, time.monotonic() - started, parameters, command)
-            trained.save(folder, {"README.md": text.encode(), **pictures(report, c), **logged(folder)})
+            trained = Trained(c, data.vocabulary, model.to("cpu").eval())
+            found = judge(trained, data, outcome)
+            if folder is not None:
+                text = card(data, found, outcome, time.monotonic() - started, parameters, command)
+                trained.save(folder, {"README.md": text.encode(), **pictures(report, c), **logged(folder)})
     finally:
         report.close()
-    if outcome.signal is not None:
-        raise Interrupted(f"{outcome.why} at step {outcome.step}; what was trained is in {folder}", outcome.signal)
+    if stop.signal is not None:
+        kept = "nothing is saved: no folder was named" if folder is None else f"what was trained is in {folder}"
+        raise Interrupted(f"{stop.reason()} at step {outcome.step}; {kept}", stop.signal)
     return trained, found
 
 
-def claim(folder: Path, force: bool) -> Path:
-    """The folder, empty of other runs."""
+def refuse_early(c: config.Config, folder: Path | None, force: bool) -> None:
+    """What can not end well is refused before the data are read and before anything in the folder is touched."""
+    device(c.train)
+    if (c.train.metric == "accuracy") if c.task != "fill" else (c.train.metric not in ("accuracy", "loss")):
+        known = "accuracy and loss" if c.task == "fill" else "exact, bleu, chrf, cer and loss"
+        raise ConfigError(f"train.metric: {c.train.metric} is not a score of the task {c.task}; it has {known}")
+    if folder is None:
+        return
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: expected a folder to write the model into, found a file")
-    if any((folder / name).exists() for name in OURS):
-        if not force:
-            raise UsageError(f"{folder}: holds another run; choose another -o, or --force to replace it")
+    if not force and any((folder / name).exists() for name in OURS):
+        raise UsageError(f"{folder}: holds another run; choose another -o, or --force to replace it")
+
+
+def claim(folder: Path) -> None:
+    """The folder, empty of other runs."""
+    try:
         for name in OURS:
             target = folder / name
-            shutil.rmtree(target) if target.is_dir() else target.unlink(missing_ok=True)
-    try:
+            shutil.rmtree(target) if target.is_dir() and not target.is_symlink() else target.unlink(missing_ok=True)
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{folder}: can not be made: {error.strerror}") from None
-    return folder
+        raise UsageError(f"{folder}: can not be made or cleared: {error.strerror}") from None
 
 
 def announcement(data: Prepared, parameters: int) -> str:
     t = data.config.train
     limit = f"{t.steps} steps" + (f", at most {t.minutes:g} minutes" if t.minutes is not None else "")
-    return (f"{data.config.preset or 'model'}: {parameters:,} parameters, {len(data.train.items)} examples to train on, "
-            f"{len(data.valid.items)} to validate; {limit}, {torch.get_num_threads()} threads")  # fmt: skip
+    return (f"{data.config.preset or 'model'}: {parameters:,} parameters, {len(data.train.items)} examples to train "
+            f"on, {len(data.valid.items)} to validate; {limit}, {torch.get_num_threads()} threads")  # fmt: skip
 
 
 def judge(trained: Trained, data: Prepared, outcome: Outcome) -> Evaluation:

@@ -1,0 +1,104 @@
+"""The README and docs in, their commands run: what is shown works, with training cut short."""
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHORT = " --set train.steps=12 --set train.warmup=2 --set train.validate_steps=12 --set train.validate_examples=20"
+FORMS = "lemma\ttags\tform\n" + "".join(f"w{i}\tV;PST;{i % 3 + 1}\tw{i}ed\n" for i in range(60))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [body for kind, body in BLOCK.findall(page.read_text(encoding="utf-8")) if kind == language]
+
+
+def commands() -> list[tuple[str, str]]:
+    """Every command line of every page, in order, comments cut off."""
+    found = []
+    for page in PAGES:
+        for body in blocks(page, "sh"):
+            for line in body.splitlines():
+                command = line.split("  #")[0].strip()
+                if command and not command.startswith("#"):
+                    found.append((page.name, command))
+    return found
+
+
+def shortened(command: str) -> str:
+    """The same command with fewer steps; a test is no place to train to the end."""
+    if re.search(r"\bregard (train|demo)\b", command):
+        return command + SHORT
+    return command.replace("-n 10000", "-n 300").replace("-n 1000", "-n 40")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the files that the pages speak of and do not make."""
+    folder = tmp_path_factory.mktemp("documents")
+    (folder / "questions.txt").write_text("9 May 2018\n\n1/2/2003\n", encoding="utf-8")
+    (folder / "forms.tsv").write_text(FORMS, encoding="utf-8")
+    return folder
+
+
+def run(command: list[str], place: Path) -> subprocess.CompletedProcess[str]:
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    environment = {**os.environ, "PATH": path, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_every_command_of_the_pages_runs(place: Path) -> None:
+    shown = [(page, command) for page, command in commands() if not command.startswith("make ")]
+    assert len(shown) >= 10
+    for page, command in shown:
+        done = run(["bash", "-o", "pipefail", "-c", shortened(command)], place)
+        assert done.returncode == 0, f"{page}: {command}\n{done.stderr}"
+    for page in PAGES:
+        for body in blocks(page, "python"):
+            done = run([sys.executable, "-c", body], place)
+            assert done.returncode == 0, f"{page.name}:\n{body}\n{done.stderr}"
+            assert done.stdout.strip()
+
+
+def test_every_make_target_of_the_pages_exists() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    targets = set(re.findall(r"`?make ([a-z]+)`?", text)) & set(re.findall(r"make ([a-z]+)(?:`|  )", text))
+    assert {"demo", "test"} <= targets
+    for target in targets:
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+
+
+def test_links_and_pictures_of_the_pages_exist() -> None:
+    for page in PAGES:
+        for link in re.findall(r"\]\(([^)#]+)\)", page.read_text(encoding="utf-8")):
+            assert link.startswith("http") or (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_settings_page_matches_the_config() -> None:
+    spec = importlib.util.spec_from_file_location("settings_page", ROOT / "docs" / "settings.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (ROOT / "docs" / "settings.md").read_text(encoding="utf-8") == module.page(), "run python docs/settings.py"
+
+
+def test_readme_shows_the_measured_ladder() -> None:
+    measured = (ROOT / "bench" / "ladder.md").read_text(encoding="utf-8")
+    assert measured.strip() in (ROOT / "README.md").read_text(encoding="utf-8"), "run python -m bench.ladder"
+
+
+def test_ladder_runs(tmp_path: Path) -> None:
+    out = tmp_path / "ladder.md"
+    options = ["--presets", "rnn,encoder", "--steps", "4", "--examples", "100", "--out", str(out)]
+    done = run([sys.executable, "-m", "bench.ladder", *options], ROOT)
+    assert done.returncode == 0, done.stderr
+    assert out.read_text(encoding="utf-8").count("\n| `") == 2

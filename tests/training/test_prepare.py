@@ -1,0 +1,153 @@
+"""Before the loop: what is held out, what is left out and told, what is refused."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from regard import config
+from regard.data import builtin
+from regard.data.read import Example
+from regard.errors import ConfigError, DataError
+from regard.training.prepare import FEWEST, HELD_OUT, MOST, Prepared, prepare, split
+
+Write = Callable[..., str]
+
+
+@pytest.fixture()
+def write(tmp_path: Path) -> Write:
+    def write(text: str, name: str = "pairs.tsv") -> str:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        return str(tmp_path / name)
+
+    return write
+
+
+def prepared(path: str, *words: str, valid: str | None = None, preset: str = "rnn") -> Prepared:
+    return prepare(config.resolve(preset, None, list(words)), path, valid)
+
+
+def rows(count: int, first: int = 0) -> str:
+    return "".join(f"s{i}\tt{i}\n" for i in range(first, first + count))
+
+
+# ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("distinct", [2, 3, 10, 200, 3000, 30_000])
+def test_no_source_stands_on_both_sides(distinct: int) -> None:
+    examples = [Example((f"s{i % distinct}",), f"t{i}", i) for i in range(distinct + distinct // 2)]
+    kept, held = split(examples, "x.tsv")
+    assert not {e.source for e in kept} & {e.source for e in held}
+    assert sorted([*kept, *held], key=lambda e: e.line) == examples
+    sources = len({e.source for e in held})
+    assert 1 <= sources <= max(1, distinct // 5)
+    assert sources == min(max(int(HELD_OUT * distinct), FEWEST), MOST, max(1, distinct // 5))
+
+
+def test_split_depends_on_sources_alone() -> None:
+    examples = [Example((f"s{i}",), f"t{i}", i) for i in range(100)]
+    others = [Example((f"s{i}",), "another", 100 - i) for i in reversed(range(100))]
+    held = [{e.source for e in split(each, "x.tsv")[1]} for each in (examples, others)]
+    assert held[0] == held[1]
+    assert {e.source for e in split(examples, "x.tsv")[1]} != {(f"s{i}",) for i in range(20)}  # by a hash, not the first
+
+
+def test_split_is_told_and_the_tokens_are_learnt_from_the_rest_alone(write: Write) -> None:
+    found = prepared(write(rows(50)), "tokens.source=words", "tokens.target=words")
+    assert (len(found.train.items), len(found.valid.items)) == (40, 10)
+    assert any("10 of 50 examples are held out" in note for note in found.notes)
+    known = {example.target for example in found.train.examples}
+    assert {found.vocabulary.target.token(i) for i in range(7, found.vocabulary.target.size)} == known
+
+
+@pytest.mark.parametrize("text", ["a\tb\n", "a\tb\na\tc\n"])
+def test_one_source_is_too_few(write: Write, text: str) -> None:
+    with pytest.raises(DataError, match=r"pairs\.tsv: .*1 distinct source.* too few"):
+        prepared(write(text))
+
+
+# ── a validation file ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_overlap_is_a_warning(write: Write) -> None:
+    train, valid = write(rows(10)), write(rows(6, 7), "valid.tsv")
+    notes = prepared(train, valid=valid).notes
+    assert f"warning: {valid}: 3 of 6 sources are in the training file too" in notes
+
+
+def test_no_overlap_no_warning(write: Write) -> None:
+    found = prepared(write(rows(10)), valid=write(rows(6, 10), "valid.tsv"))
+    assert not any("warning" in note for note in found.notes)
+    assert (len(found.train.items), len(found.valid.items)) == (10, 6)
+
+
+def test_fingerprint_knows_every_example_and_the_split(write: Write) -> None:
+    train, valid = write(rows(10)), write(rows(6, 10), "valid.tsv")
+    found = prepared(train, valid=valid).data_hash
+    assert len(found) == 64
+    assert found == prepared(train, valid=valid).data_hash
+    assert found != prepared(valid, valid=train).data_hash
+    assert found != prepared(write(rows(9) + "s9\tT9\n", "other.tsv"), valid=valid).data_hash
+
+
+# ── too long ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_over_long_examples_are_left_out_and_counted(write: Write) -> None:
+    train = write("abcd\tabcd\nabcde\ta\na\tabcde\nab\tab\n")
+    found = prepared(train, "data.max_source=4", "data.max_target=4", valid=write("b\tb\n", "valid.tsv"))
+    assert [example.source for example in found.train.examples] == [("abcd",), ("ab",)]
+    assert len(found.train.items) == 2
+    assert f"{train}: 2 examples left out: longer than data.max_source=4 or data.max_target=4 tokens" in found.notes
+
+
+def test_all_too_long(write: Write) -> None:
+    with pytest.raises(DataError, match=r"pairs\.tsv: all 8 examples are longer than data\.max_source=1 or"):
+        prepared(write(rows(10)), "data.max_source=1")
+
+
+# ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+FORMS = "lemma\ttags\tform\n" + "".join(f"w{i}\tV;{i % 3}\tw{i}s\n" for i in range(10))
+
+
+def test_tags_are_tokens_of_their_own(write: Write) -> None:
+    found = prepared(write(FORMS), 'data.source=["lemma","tags"]', "data.target=form", "data.tags=tags")
+    assert found.vocabulary.is_tags == (False, True)
+    assert set(found.vocabulary.source.tags) == {"0", "1", "2", "V"}
+
+
+def test_tags_column_that_is_not_read(write: Write) -> None:
+    with pytest.raises(ConfigError, match=r"data\.tags: tag is not among the source columns lemma, tags"):
+        prepared(write(FORMS), 'data.source=["lemma","tags"]', "data.target=form", "data.tags=tag")
+
+
+def test_fill_reads_no_target(write: Write) -> None:
+    found = prepared(write("".join(f"word {i}\n" for i in range(20)), "lines.txt"), preset="encoder")
+    assert all(example.target is None for example in found.train.examples)
+    assert all(item.target == () for item in found.train.items)
+
+
+# ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_pictures_become_arrays(tmp_path: Path) -> None:
+    builtin.write("captions", 10, tmp_path / "c.tsv")
+    found = prepared(str(tmp_path / "c.tsv"), preset="caption")
+    assert all(item.picture is not None and item.picture.shape == (3, 32, 32) for item in found.train.items)
+
+
+@pytest.mark.parametrize(
+    ("reference", "found"),
+    [("none.png", "no such file"), ("c.npz#99", "found 10 rows"), ("../x.png", "leads out of its folder")],
+)
+def test_image_errors_name_file_and_line(tmp_path: Path, reference: str, found: str) -> None:
+    builtin.write("captions", 10, tmp_path / "c.tsv")
+    lines = (tmp_path / "c.tsv").read_text(encoding="utf-8").splitlines()
+    lines[4] = f"{reference}\ta red circle"
+    (tmp_path / "c.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        prepared(str(tmp_path / "c.tsv"), preset="caption", valid=str(tmp_path / "c.tsv"))
+    assert str(caught.value).startswith(f"{tmp_path / 'c.tsv'}:5: image")
+    assert found in str(caught.value)
