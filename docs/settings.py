@@ -6,6 +6,8 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SETTING = re.compile(r"^    (\w+): (.+?)(?: = (.+?))?(?:  # (.+))?$")
 SECTION = re.compile(r"^class (\w+)\((\w+)\):")
+CONFIG = (HERE.parent / "regard" / "config.py").read_text(encoding="utf-8")
+ALIASES = dict(re.findall(r"^(\w+) = (Literal\[.+\])$", CONFIG, re.MULTILINE))
 SHOWN = {
     "Data": "data", "Tokens": "tokens", "Lookup": "every attention", "RecurrentEncoder": "encoder, kind = recurrent",
     "ConvolutionalEncoder": "encoder, kind = convolutional", "AttentionBlocks": "encoder or decoder, kind = attention",
@@ -23,19 +25,20 @@ line (`--set encoder.layers=4`). A side that is `kind = "none"` is left out of t
 def page() -> str:
     """The whole of settings.md."""
     lines, section = [INTRO], ""
-    for line in (HERE.parent / "regard" / "config.py").read_text(encoding="utf-8").splitlines():
+    for line in CONFIG.splitlines():
         if found := SECTION.match(line):
             section = SHOWN.get(found[1], "")
             if section:
                 also = " (and the settings of every attention)" if found[2] == "Lookup" else ""
                 also = " (and those of kind = attention)" if found[2] == "AttentionBlocks" else also
                 lines += ["", f"## {section}{also}", "", "| setting | default | |", "|---|---|---|"]
-        elif section and (found := SETTING.match(line)):
+        elif section and (found := SETTING.match(line)) and found[1] != "kind":
             lines.append(row(found[1], found[2], found[3] or "", found[4] or ""))
     return "\n".join(lines) + "\n"
 
 
 def row(name: str, kind: str, default: str, comment: str) -> str:
+    kind = ALIASES.get(kind, kind)
     choices = ""
     if kind.startswith("Literal["):
         choices = "one of " + ", ".join(re.findall(r'"?([\w-]+)"?', kind.removeprefix("Literal[")))

@@ -3,6 +3,8 @@
     model = regard.train("pairs.tsv")
     model = regard.load("model")
     model("9 May 2018")
+
+The command line is a thin layer over the same parts.
 """
 
 from collections.abc import Sequence

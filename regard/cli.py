@@ -63,7 +63,9 @@ def start(
 def task(
     name: Annotated[str, typer.Argument(help="addition, captions, copy, dates, questions, reverse or sort.")],
     count: Annotated[int, typer.Option("-n", min=1, help="How many examples.")] = 1000,
-    out: Annotated[str | None, typer.Option("-o", help="File: .tsv, .csv, .jsonl, each also .gz. Default: NAME.tsv")] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", help="File: .tsv, .csv, .jsonl, each also .gz. Default: NAME.tsv")
+    ] = None,
     part: Annotated[str, typer.Option(help="train, valid or test: they share no source.")] = "train",
     seed: Annotated[int, typer.Option(help="Root of all random draws.")] = 0,
     locales: Annotated[str, typer.Option(help="dates: languages, such as de,fr, or all.")] = "en",
@@ -135,14 +137,18 @@ def presets(
 @app.command()
 def train(
     file: Annotated[str, typer.Argument(help="A file of pairs, or two parallel files: a.en,a.de")],
-    valid: Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")] = None,
+    valid: Annotated[
+        str | None, typer.Argument(help="Validation file; without one, some examples are held out.")
+    ] = None,
     out: Annotated[str, typer.Option("-o", help="Folder for the model.")] = "model",
     preset: Preset = None,
     task: Annotated[str | None, typer.Option(help="transduce, fill or caption.")] = None,
     source: Source = None,
     target: Target = None,
     tags: Annotated[str | None, typer.Option(help="Source columns whose words are tags, each one token.")] = None,
-    tokens: Annotated[str | None, typer.Option(help="characters, bytes, words, bpe or unigram; or SOURCE,TARGET")] = None,
+    tokens: Annotated[
+        str | None, typer.Option(help="characters, bytes, words, bpe or unigram; or SOURCE,TARGET")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Updates at most.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Minutes at most.")] = None,
     seed: Seed = None,
@@ -185,14 +191,18 @@ def run(
     sample: Annotated[bool, typer.Option("--sample", help="Draw at random instead of searching.")] = False,
     temperature: Annotated[float, typer.Option(min=0.01, help="Of the draw.")] = 1.0,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="Draw from the k likeliest; 0 = all.")] = 0,
-    top_p: Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")] = 1.0,
+    top_p: Annotated[
+        float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")
+    ] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     prefix: Annotated[str, typer.Option(help="Every output begins with this.")] = "",
     ban: Annotated[list[str] | None, typer.Option(help="Never write this text.")] = None,
     no_repeat: Annotated[int, typer.Option("--no-repeat", min=0, help="No n-gram of this length twice.")] = 0,
     min_length: Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")] = 0,
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Tokens at most.")] = None,
-    length_penalty: Annotated[float | None, typer.Option("--length-penalty", min=0.0, help="0 = short, 1 = by token.")] = None,
+    length_penalty: Annotated[
+        float | None, typer.Option("--length-penalty", min=0.0, help="0 = short, 1 = by token.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """A filter: one line out for each line in.
@@ -331,7 +341,7 @@ def stdin_lines() -> Iterator[str]:
         try:
             yield raw.removesuffix(b"\n").decode("utf-8")
         except UnicodeDecodeError as error:
-            note(f"line {number}: not UTF-8 at byte {error.start + 1}; replaced")
+            note(f"warning: line {number}: not UTF-8 at byte {error.start + 1}; replaced")
             yield raw.removesuffix(b"\n").decode("utf-8", errors="replace")
 
 
@@ -347,18 +357,29 @@ def answer_lines(loaded: "Trained", lines: list[str], wish: "Wish", first: int) 
     from regard.tasks.task import Answer
 
     wanted = len(loaded.vocabulary.is_tags)
-    texts, kept = [], []
-    for number, line in enumerate(lines):
-        columns = line.split("\t")
-        if len(columns) > wanted:
-            note(f"line {first + number + 1}: {len(columns)} columns, the first {wanted} are read")
-        if 1 < wanted and len(columns) < wanted and line:
-            note(f"line {first + number + 1}: expected {wanted} columns, found {len(columns)}; left empty")
-            continue
-        kept.append(number)
-        texts.append("\t".join(columns[:wanted]) if line else "\t" * (wanted - 1))
-    found = dict(zip(kept, loaded.run(texts, wish=wish, first_number=first), strict=True))
-    return [found.get(number, Answer("", 0.0, 0.0)) for number in range(len(lines))]
+    nothing = "\t" * (wanted - 1)
+    texts = [readable(loaded, line, number) if line else nothing for number, line in enumerate(lines, first + 1)]
+    found = loaded.run([nothing if text is None else text for text in texts], wish=wish, first_number=first)
+    return [Answer("", 0.0, 0.0) if text is None else each for text, each in zip(texts, found, strict=True)]
+
+
+def readable(loaded: "Trained", line: str, number: int) -> str | None:
+    """The columns of a line that the model reads; none, with a warning, where it can not."""
+    columns = line.split("\t")
+    wanted = len(loaded.vocabulary.is_tags)
+    if len(columns) < wanted:
+        note(f"warning: line {number}: expected {wanted} columns, found {len(columns)}; left empty")
+        return None
+    if len(columns) > wanted:
+        note(f"warning: line {number}: {len(columns)} columns, the first {wanted} are read")
+    text = "\t".join(columns[:wanted])
+    if loaded.config.task == "caption":
+        try:
+            loaded.item(text)
+        except RegardError as error:
+            note(f"warning: line {number}: {error}; left empty")
+            return None
+    return text
 
 
 def as_line(answer: "Answer", n_best: int, as_json: bool) -> str:
@@ -393,8 +414,25 @@ def show_warning(message: Warning | str, *_: Any) -> None:
 
 
 def fail(error: RegardError) -> NoReturn:
-    note(f"error: {error}")
+    from regard.data.read import escape
+
+    note("error: " + "\n".join(escape(line) for line in str(error).split("\n")[:3]))
     sys.exit(error.exit_code)
+
+
+def leave(code: str | int | None) -> NoReturn:
+    """Ends the process when all is written; when nobody reads any more, without a word."""
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        hush()
+    sys.exit(code)
+
+
+def hush() -> NoReturn:
+    """The reader is gone: what Python would still flush at exit goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    sys.exit(0)
 
 
 def main() -> None:
@@ -402,21 +440,24 @@ def main() -> None:
     warnings.showwarning = show_warning  # type: ignore[assignment]
     debug = "--debug" in sys.argv
     try:
-        app(standalone_mode=True)
-    except RegardError as error:
+        app([word for word in sys.argv[1:] if word != "--debug"])
+    except SystemExit as ending:
+        # Typer leaves with 1 when a pipe is closed.
+        hush() if isinstance(ending.__context__, BrokenPipeError) else leave(ending.code)
+    except (RegardError, OSError) as error:
         if debug:
             raise
-        fail(error)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except FileNotFoundError as error:
-        if debug:
-            raise
-        fail(MissingError(f"{error.filename}: no such file"))
-    except KeyboardInterrupt:
-        note("interrupted")
-        sys.exit(130)
+        fail(as_error(error))
 
 
-__all__ = ["app", "main", "UsageError"]
+def as_error(error: RegardError | OSError) -> RegardError:
+    """What the system refuses, in the words of the project."""
+    if isinstance(error, RegardError):
+        return error
+    where = f"{error.filename}: " if error.filename is not None else ""
+    if isinstance(error, FileNotFoundError):
+        return MissingError(f"{where}no such file")
+    return RegardError(f"{where}{error.strerror or error}")
+
+
+__all__ = ["UsageError", "app", "main"]

@@ -243,9 +243,7 @@ class AttentionDecoder(AttentionBlocks):
 Encoder = Annotated[
     Nothing | RecurrentEncoder | ConvolutionalEncoder | AttentionEncoder | ImageEncoder, Field(discriminator="kind")
 ]
-Decoder = Annotated[
-    Nothing | RecurrentDecoder | ConvolutionalDecoder | AttentionDecoder, Field(discriminator="kind")
-]
+Decoder = Annotated[Nothing | RecurrentDecoder | ConvolutionalDecoder | AttentionDecoder, Field(discriminator="kind")]
 
 
 class Embedding(Section):

@@ -1,11 +1,12 @@
 """A saved model is a folder: everything checked before anything is allocated, nothing in it that could run.
 
-    config.toml · tokenizer.json · model.safetensors · README.md · metrics.jsonl · curves.svg · manifest.json
+config.toml · tokenizer.json · model.safetensors · README.md · metrics.jsonl · curves.svg · manifest.json
 """
 
 import hashlib
 import json
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from regard.models.model import Model
 
 FORMAT = 1
 NEEDED = ("config.toml", "tokenizer.json", "model.safetensors")
+FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")  # of plain files beside the manifest, nothing else
 MOST_BYTES = {"config.toml": 1 << 20, "tokenizer.json": 1 << 28, "manifest.json": 1 << 20}
 
 
@@ -98,14 +100,18 @@ def check_manifest(folder: Path) -> None:
         raise FolderError(f"{folder}: expected a model folder, found a file{pickle_hint(folder)}")
     if not folder.is_dir():
         raise MissingError(f"{folder}: no such model folder")
+    if (folder / "manifest.json").is_symlink():
+        raise FolderError(f"{folder / 'manifest.json'}: expected a plain file, found a link that leads elsewhere")
     if not (folder / "manifest.json").is_file():
         raise FolderError(f"{folder}: not a model folder (no manifest.json); regard train … -o {folder} makes one")
     manifest = parse_json(folder / "manifest.json")
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
         raise FolderError(f"{folder / 'manifest.json'}: expected an object with format and files")
     found = manifest.get("format")
-    if not isinstance(found, int) or found > FORMAT:
-        raise FolderError(f"{folder}: format {found!r}; this version of regard reads up to format {FORMAT}: upgrade it")
+    if type(found) is not int or found < 1:
+        raise FolderError(f"{folder / 'manifest.json'}: format {str(found)[:20]!r}, expected a number from 1: damaged")
+    if found > FORMAT:
+        raise FolderError(f"{folder}: format {found}; this version of regard reads up to format {FORMAT}: upgrade it")
     for name in sorted({*NEEDED, *manifest["files"]}):
         check_file(folder, name, manifest["files"].get(name))
 
@@ -113,8 +119,8 @@ def check_manifest(folder: Path) -> None:
 def check_file(folder: Path, name: str, listed: Any) -> None:
     """One file is where the manifest says, plain, and unchanged."""
     path = folder / name
-    if "/" in name or "\\" in name or name in ("..", "."):
-        raise FolderError(f"{folder / 'manifest.json'}: {name!r} is not the name of a file in this folder")
+    if not FILE_NAME.fullmatch(name):
+        raise FolderError(f"{folder / 'manifest.json'}: {name[:60]!r} is not the name of a file in this folder")
     if path.is_symlink() or not path.is_file():
         raise FolderError(f"{path}: missing or not a plain file; the folder is incomplete")
     if not isinstance(listed, dict) or not isinstance(listed.get("sha256"), str):
@@ -144,7 +150,7 @@ def read_text(path: Path) -> str:
 def parse_json(path: Path) -> Any:
     try:
         return json.loads(read_text(path))
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # ValueError: also a number of more digits than Python reads
         raise FolderError(f"{path}: not JSON: {error}") from None
 
 
@@ -162,7 +168,7 @@ def check_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> None:
     for name, shape in expected.items():
         if described[name] != (shape, "F32"):
             raise FolderError(f"{path}: {name} is {described[name][1]} {list(described[name][0])}, "
-                              f"the config says F32 {list(shape)}")  # fmt: skip
+                              f"config.toml and tokenizer.json ask for F32 {list(shape)}")  # fmt: skip
 
 
 def fill(model: Model, path: Path) -> Model:

@@ -9,8 +9,9 @@ import torch
 
 from regard import config, folder
 from regard.data.read import Example, Table, escape, read
+from regard.data.tokens import END
 from regard.data.vocabulary import Vocabulary
-from regard.errors import DataError, UsageError
+from regard.errors import DataError, RegardError, UsageError
 from regard.models.model import Model
 from regard.search.write import Sampling
 from regard.tasks.choose import task
@@ -47,13 +48,12 @@ class Trained:
         """One answer for each text, in order. An empty text has an empty answer; a text that is too long is cut."""
         wanted = wish or self.wish(beam)
         given = list(texts)
-        items = {number: self.item(text, number) for number, text in enumerate(given) if any(columns(text))}
-        answers = self.task.answer(
-            self.model.eval(), list(items.values()), wanted, [first_number + number for number in items]
-        )
+        items = {number: self.item(text, number) for number, text in enumerate(given, first_number)
+                 if any(columns(text))}  # fmt: skip
+        answers = self.task.answer(self.model.eval(), list(items.values()), wanted, list(items))
         found = dict(zip(items, answers, strict=True))
         nothing = Answer("", 0.0, 1.0)
-        return [found.get(number, nothing) for number in range(len(given))]
+        return [found.get(number, nothing) for number in range(first_number, first_number + len(given))]
 
     def wish(self, beam: int | None = None, sampling: Sampling | None = None) -> Wish:
         """What the config says about searching, or another beam."""
@@ -69,19 +69,31 @@ class Trained:
         if len(parts) != len(self.vocabulary.is_tags):
             raise DataError(f"text {number + 1}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
                             f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
-        item = self.task.encode(Example(parts, None, number + 1), ".")
+        return self.fitting(self.task.encode(Example(parts, None, number + 1), "."), f"text {number + 1}")
+
+    def fitting(self, item: Item, where: str) -> Item:
+        """The item with a source of at most data.max_source tokens, its end not counted."""
         longest = self.config.data.max_source
-        if len(item.source) <= longest + 1:
+        end = (END,) if item.source[-1:] == (END,) else ()
+        count = len(item.source) - len(end)
+        if count <= longest:
             return item
-        message = f"text {number + 1}: {len(item.source)} tokens, cut to {longest} (data.max_source)"
-        warnings.warn(message, stacklevel=2)
-        return replace(item, source=(*item.source[:longest], item.source[-1]))
+        warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
+        return replace(item, source=item.source[:longest] + end)
 
     def score(self, path: str | Path, beam: int | None = None) -> Evaluation:
         """Scores on a file with the columns that this model was trained on."""
         table = self.read(str(path))
-        items = [self.task.encode(example, str(Path(table.path).parent)) for example in table.examples]
+        items = [self.read_item(example, table.path) for example in table.examples]
         return self.task.evaluate(self.model.eval(), items, table.examples, self.wish(beam))
+
+    def read_item(self, example: Example, path: str) -> Item:
+        """An example of a file as numbers; what is wrong with it is told with file and line."""
+        try:
+            item = self.task.encode(example, str(Path(path).parent))
+        except RegardError as error:
+            raise DataError(f"{path}:{example.line}: {error}") from None
+        return self.fitting(item, f"{path}:{example.line}")
 
     def read(self, path: str) -> Table:
         return read(path, self.task.columns(), self.config.data.skip_bad)

@@ -1,4 +1,4 @@
-"""Nothing in, the whole story out: dates are made, a model is trained, scored on dates it never saw, and looked into."""
+"""Nothing in, the whole story out: dates are made; a model is trained, scored on dates it never saw, looked into."""
 
 import sys
 import time
@@ -33,11 +33,12 @@ def demo(folder: Path, preset: str, words: list[str]) -> float:
     record = trained.look(EXAMPLE)
     print(f"\nexact match on {TEST} held-out dates: {exact.value:.2f} % ({exact.low:.2f} – {exact.high:.2f})")
     print(f"\n{EXAMPLE}  →  {record.output}\n\n{terminal.alignment(record)}\n")
+    files = "model/ (README.md is its card, curves.svg its curve)"
     if record.alignment() is not None:
         plot.alignment(record, folder / "alignment.svg")
         plot.alignment(record, folder / "alignment.png")
-    print(f"{time.monotonic() - started:.0f} seconds. In {folder}/: model/ (README.md is its card, curves.svg its curve)"
-          + ("" if record.alignment() is None else ", alignment.svg, alignment.png"))  # fmt: skip
+        files += ", alignment.svg, alignment.png"
+    print(f"{time.monotonic() - started:.0f} seconds. In {folder}/: {files}")
     print(f"Next: echo '31 December 1999' | regard run {folder}/model")
     return exact.value
 

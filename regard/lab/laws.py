@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard import config
 from regard.data.batch import Batch, mix
-from regard.data.tokens import SPECIALS
+from regard.data.tokens import END, MASK, SPECIALS
 from regard.layers.tap import Tap
 from regard.models.model import Model
 from regard.tasks.task import Answer, Item, Wish
@@ -72,21 +72,25 @@ def laws(trained: Trained, count: int = 9, seed: int = 0) -> list[Law]:
 def draw_items(trained: Trained, count: int, seed: int) -> list[Item]:
     """Random sources and targets of 1 to a dozen tokens (or fewer, if the model allows fewer)."""
     draw = np.random.default_rng(mix(seed, "laws"))
-    c = trained.config
+    return [draw_item(trained, draw) for _ in range(count)]
 
-    def tokens(size: int, longest: int) -> tuple[int, ...]:
-        return tuple(draw.integers(len(SPECIALS), size, draw.integers(1, min(12, longest) + 1)).tolist())
 
-    items = []
-    for _ in range(count):
-        target = tokens(trained.vocabulary.target.size, c.data.max_target) if c.decoder.kind != "none" else ()
-        if isinstance(c.encoder, config.ImageEncoder):
-            picture = draw.random((c.encoder.channels, c.encoder.size, c.encoder.size), dtype=np.float32)
-            items.append(Item((), target, picture))
-        else:
-            last = trained.task.last if isinstance(trained.task, Transduce) else (2,)
-            items.append(Item(tokens(trained.vocabulary.source.size, c.data.max_source) + last, target))
-    return items
+def draw_item(trained: Trained, draw: np.random.Generator) -> Item:
+    c, vocabulary = trained.config, trained.vocabulary
+    if c.decoder.kind == "none":  # every third token is hidden, so that there is something to answer
+        shown = draw_tokens(draw, vocabulary.source.size, c.data.max_source)
+        return Item((*[MASK if i % 3 == 0 else token for i, token in enumerate(shown)], END), ())
+    target = draw_tokens(draw, vocabulary.target.size, c.data.max_target)
+    if isinstance(c.encoder, config.ImageEncoder):
+        picture = draw.random((c.encoder.channels, c.encoder.size, c.encoder.size), dtype=np.float32)
+        return Item((), target, picture)
+    last = () if c.encoder.kind == "none" else (END,)
+    return Item(draw_tokens(draw, vocabulary.source.size, c.data.max_source) + last, target)
+
+
+def draw_tokens(draw: np.random.Generator, size: int, longest: int) -> tuple[int, ...]:
+    count = int(draw.integers(1, min(12, longest) + 1))
+    return tuple(draw.integers(len(SPECIALS), size, count).tolist())
 
 
 # ── the laws ─────────────────────────────────────────────────────────────────────────────────────────────────────────

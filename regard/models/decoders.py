@@ -35,9 +35,7 @@ class Decoder(nn.Module):
     def start(self, memory: Memory) -> Any:
         raise NotImplementedError
 
-    def forward(
-        self, x_BTE: Tensor, memory: Memory, state: Any, mask_BT: Tensor | None = None
-    ) -> tuple[Tensor, Any]:
+    def forward(self, x_BTE: Tensor, memory: Memory, state: Any, mask_BT: Tensor | None = None) -> tuple[Tensor, Any]:
         raise NotImplementedError
 
 

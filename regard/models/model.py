@@ -1,8 +1,8 @@
 """A batch in, states or logits out: embeddings, an encoder, a decoder and the output layer, either side optional.
 
-    memory = model.encode(source, mask)              once a source
-    state = model.start(memory)
-    logits, state = model.decode(target, memory, state)       all at once, or a token at a time: the same numbers
+memory = model.encode(source, mask)              once a source
+state = model.start(memory)
+logits, state = model.decode(target, memory, state)       all at once, or a token at a time: the same numbers
 """
 
 from typing import Any

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from regard import config
 from regard.data.read import Columns, Example, Table, read
+from regard.data.tokens import END
 from regard.data.vocabulary import Vocabulary, learn
 from regard.errors import ConfigError, DataError, RegardError
 from regard.tasks.choose import task
@@ -42,7 +43,7 @@ def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
     """Reads, splits, learns the tokens from the training part alone, and turns texts into numbers."""
     columns = Columns(c.data.source, None if c.task == "fill" else c.data.target)
     table = read(path, columns, c.data.skip_bad)
-    notes = [f"{table.path}: {note}" for note in table.notes]
+    notes = list(table.notes)
     if valid_path is None:
         kept, held = split(table.examples, table.path)
         notes.append(f"{len(held)} of {len(table.examples)} examples are held out for validation, chosen by a hash "
@@ -51,7 +52,7 @@ def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
     else:
         valid_table = read(valid_path, columns, c.data.skip_bad)
         kept, held = table.examples, valid_table.examples
-        notes += [f"{valid_table.path}: {note}" for note in valid_table.notes] + overlap(kept, held, valid_path)
+        notes += valid_table.notes + overlap(kept, held, valid_path)
     vocabulary = learn(kept, c, tag_columns(table, c))
     asked = task(c, vocabulary)
     train, dropped = encode(asked, c, table.path, kept)
@@ -96,7 +97,8 @@ def encode(asked: Task, c: config.Config, path: str, examples: Sequence[Example]
     items: list[Item] = []
     for example in examples:
         item = encode_one(asked, path, example, folder)
-        if len(item.source) <= c.data.max_source + 1 and len(item.target) <= c.data.max_target:
+        count = len(item.source) - (item.source[-1:] == (END,))
+        if count <= c.data.max_source and len(item.target) <= c.data.max_target:
             kept.append(example)
             items.append(item)
     dropped = len(examples) - len(kept)

@@ -21,7 +21,9 @@ class Report:
         self.settings = t
         self.log: list[dict[str, Any]] = []
         self.started = time.monotonic()
-        self.file: TextIO | None = open(folder / "metrics.jsonl", "w", encoding="utf-8") if folder else None
+        self.file: TextIO | None = None
+        if folder is not None:
+            self.file = open(folder / "metrics.jsonl", "w", encoding="utf-8")  # noqa: SIM115 (until `close`)
         self.console = Console(stderr=True, quiet=quiet, highlight=False)
         self.every = max(1, min(50, t.steps // 20))
         self.window_tokens, self.window_loss, self.window_start = 0, 0.0, self.started

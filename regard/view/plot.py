@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from io import BytesIO
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
+from matplotlib import rc_context
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from regard.data.read import escape
 from regard.errors import RegardError
 from regard.view.record import Record
 from regard.view.terminal import shown
@@ -20,7 +23,8 @@ def save(figure: Figure, where: Path | BytesIO) -> None:
     """To a file of the kind its name says, or as SVG; without a date inside, so that it is reproducible."""
     FigureCanvasAgg(figure)
     kind = where.suffix[1:] if isinstance(where, Path) else "svg"
-    figure.savefig(where, format=kind, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
+    with rc_context({"svg.hashsalt": "regard"}):  # else the ids inside are drawn at random
+        figure.savefig(where, format=kind, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
 
 
 def alignment(record: Record, path: Path) -> None:
@@ -32,11 +36,11 @@ def alignment(record: Record, path: Path) -> None:
     figure = Figure(figsize=(1.2 + 0.28 * len(columns), 1.0 + 0.28 * len(lines)))
     axes = figure.add_subplot()
     axes.imshow(weights, cmap="Blues", vmin=0.0, vmax=1.0, aspect="equal")
-    axes.set_xticks(range(len(columns)), columns)
-    axes.set_yticks(range(len(lines)), lines)
+    axes.set_xticks(range(len(columns)), columns, parse_math=False)  # a $ in the data is a $ in the picture
+    axes.set_yticks(range(len(lines)), lines, parse_math=False)
     axes.xaxis.tick_top()
     axes.tick_params(length=0)
-    axes.set_xlabel(f"{record.text}  →  {record.output}")
+    axes.set_xlabel(escape(f"{record.text}  →  {record.output}"), parse_math=False)
     save(figure, path)
 
 
@@ -47,8 +51,9 @@ def curves(log: Sequence[dict[str, Any]], metric: str, where: Path | BytesIO) ->
     line(loss, log, "loss", "training", INK)
     line(loss, log, "valid_loss", "validation", SECOND)
     loss.set_ylabel("loss a token")
-    loss.set_yscale("log")
-    loss.legend(frameon=False)
+    if loss.lines:
+        loss.set_yscale("log")
+        loss.legend(frameon=False)
     line(score, log, f"valid_{metric}", metric, SECOND)
     score.set_ylabel(f"validation: {metric}")
     for axes in (loss, score):
@@ -59,6 +64,8 @@ def curves(log: Sequence[dict[str, Any]], metric: str, where: Path | BytesIO) ->
 
 
 def line(axes: Any, log: Sequence[dict[str, Any]], key: str, label: str, colour: str) -> None:
-    points = [(entry["step"], entry[key]) for entry in log if key in entry]
+    """What is not a number, or nothing on a scale of logarithms, is left out."""
+    points = [(entry["step"], entry[key]) for entry in log if key in entry and isfinite(entry[key])]
+    points = [(step, value) for step, value in points if value > 0 or not key.endswith("loss")]
     if points:
         axes.plot(*zip(*points, strict=True), color=colour, label=label, marker="." if len(points) < 30 else "")

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from regard.data.tokens import SPECIALS, START
 
-PASTS = 4001  # rows of the table for one source; different pasts may share one, which changes nothing
+PASTS = 997  # rows of the table for one source; different pasts may share one, which changes nothing
 TEXT = 4  # tokens beside the special ones
 
 

@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 MakeTable = Callable[..., Any]
 seeds = given_values(st.integers(0, 10_000))
-few = settings(max_examples=25, deadline=None, derandomize=True)
+few = settings(max_examples=12, deadline=None, derandomize=True)
 
 
 def limits(*values: int) -> Demands:

@@ -13,7 +13,7 @@ from regard.trained import Trained
 from regard.training.keep import Keeper, restore, snapshot
 
 
-@pytest.fixture()
+@pytest.fixture
 def model(small_model: Callable[..., Trained]) -> Model:
     return small_model("rnn").model
 
@@ -90,4 +90,7 @@ def test_best_and_last_on_disk(model: Model, tmp_path: Path) -> None:
     keep.checkpoint(model)
     assert same(load_file(tmp_path / "checkpoints" / "best.safetensors"), best)
     assert same(load_file(tmp_path / "checkpoints" / "last.safetensors"), snapshot(model))
-    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == ["best.safetensors", "last.safetensors"]
+    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
+        "best.safetensors",
+        "last.safetensors",
+    ]

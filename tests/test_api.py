@@ -1,0 +1,58 @@
+"""The verbs as Python functions, and the public names."""
+
+from pathlib import Path
+
+import pytest
+
+import regard
+
+QUICK = ["encoder.width=16", "decoder.width=16", "train.steps=2", "train.warmup=1", "train.tokens_per_batch=64"]
+
+
+def test_train_without_a_folder_writes_nothing(
+    copy_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    model = regard.train(copy_file, settings=QUICK)
+    assert isinstance(model, regard.Trained)
+    assert isinstance(model("abc"), str)
+    assert list(tmp_path.iterdir()) == []
+    assert capsys.readouterr() == ("", "")
+
+
+def test_train_save_and_load(copy_file: Path, tmp_path: Path) -> None:
+    model = regard.train(str(copy_file), str(copy_file), tmp_path / "a", "rnn", settings=QUICK)
+    assert model.config.preset == "rnn"
+    model.save(tmp_path / "b")
+    texts = ["abc", "d"]
+    for path in (tmp_path / "a", str(tmp_path / "b")):
+        assert regard.load(path).run(texts) == model.run(texts)
+
+
+def test_config_file(copy_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text('preset = "rnn"\n[encoder]\nwidth = 16\n', encoding="utf-8")
+    model = regard.train(copy_file, config_file=tmp_path / "c.toml", settings=[*QUICK[1:], "train.seed=3"])
+    assert (model.config.preset, getattr(model.config.encoder, "width", 0), model.config.train.seed) == ("rnn", 16, 3)
+
+
+def test_settings_that_are_wrong(copy_file: Path) -> None:
+    with pytest.raises(regard.ConfigError, match=r"did you mean train\.steps\?"):
+        regard.train(copy_file, settings=["train.step=3"])
+
+
+def test_errors_are_one_tree() -> None:
+    for name in ("ConfigError", "DataError", "FolderError", "Interrupted", "MissingError", "UsageError"):
+        assert issubclass(getattr(regard, name), regard.RegardError)
+    codes = {error.__name__: error.exit_code for error in (regard.RegardError, regard.UsageError, regard.ConfigError,
+             regard.DataError, regard.MissingError, regard.FolderError)}  # fmt: skip
+    assert codes == {"RegardError": 1, "UsageError": 2, "ConfigError": 2, "DataError": 65, "MissingError": 66,
+                     "FolderError": 1}  # fmt: skip
+    assert [regard.Interrupted("", number).exit_code for number in (2, 15)] == [130, 143]
+
+
+def test_public_names() -> None:
+    assert sorted(regard.__all__) == regard.__all__
+    for name in regard.__all__:
+        assert getattr(regard, name) is not None
+    with pytest.raises(AttributeError, match="no attribute 'trian'"):
+        regard.trian  # noqa: B018

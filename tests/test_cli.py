@@ -1,0 +1,565 @@
+"""The command line: results on stdout, all else on stderr, exit codes as promised, errors of at most three lines."""
+
+import errno
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from regard import cli, config
+from regard.data import builtin
+from regard.lab import laws
+from regard.trained import Trained
+
+VERBS = ["anatomy", "check", "demo", "laws", "presets", "run", "score", "task", "train"]
+HEAVY = ["torch", "numpy", "matplotlib", "tokenizers", "sacrebleu", "babel", "regard.config"]  # pydantic is typer's own
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.split("\n")[:-1]
+
+
+Regard = Callable[..., Done]
+
+
+@pytest.fixture
+def regard(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Regard:
+    """Runs the command in this process: `regard("run", folder, stdin=b"abc")`."""
+
+    def go(*words: object, stdin: bytes = b"") -> Done:
+        monkeypatch.setattr(sys, "argv", ["regard", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        monkeypatch.setattr(warnings, "showwarning", warnings.showwarning)  # main replaces it; this puts it back
+        capsys.readouterr()
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            with pytest.raises(SystemExit) as caught:
+                cli.main()
+        code = caught.value.code
+        assert code is None or isinstance(code, int)
+        return Done(code or 0, *capsys.readouterr())
+
+    return go
+
+
+@pytest.fixture
+def refused(regard: Regard) -> Callable[..., str]:
+    """Runs a command that must fail with a code; gives what it said, which is short and has no traceback."""
+
+    def go(code: int, *words: object, stdin: bytes = b"") -> str:
+        done = regard(*words, stdin=stdin)
+        assert done.code == code, done.err
+        assert done.out == ""
+        assert "Traceback" not in done.err
+        assert done.err.startswith("error: ")
+        assert 1 <= len(done.err.splitlines()) <= 3
+        assert "\x1b" not in done.err
+        return done.err
+
+    return go
+
+
+def process(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run([sys.executable, "-m", "regard", *map(str, words)], input=stdin, capture_output=True,
+                          env=environment, timeout=120, check=False)  # fmt: skip
+
+
+# ── help ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_verb_is_here() -> None:
+    assert sorted(command.callback.__name__ for command in cli.app.registered_commands if command.callback) == VERBS
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_of_a_verb_has_an_example(regard: Regard, verb: str) -> None:
+    done = regard(verb, "--help")
+    assert done.code == 0
+    assert any(
+        line.strip().startswith(f"regard {verb}") or f"| regard {verb}" in line for line in done.out.splitlines()
+    )
+    assert regard(verb, "-h").out == done.out
+    assert done.err == ""
+
+
+def test_help_and_version(regard: Regard) -> None:
+    done = regard("--help")
+    assert done.code == 0
+    assert all(verb in done.out for verb in VERBS)
+    assert "regard demo" in done.out
+    assert regard("--version").out == "regard 0.1.0\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """In one process: all helps, and then a look at what was imported."""
+    code = f"""
+import contextlib, io, sys
+from regard import cli
+for words in [["--help"], *([verb, "--help"] for verb in {VERBS})]:
+    sys.argv = ["regard", *words]
+    with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()) as out:
+        cli.main()
+    assert "Usage" in out.getvalue(), words
+print(*[name for name in {HEAVY} if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout.strip(), done.stderr) == ("", "")
+
+
+# ── wrong words ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["trian"],
+        ["--unknown"],
+        ["train"],
+        ["train", "x.tsv", "--unknown"],
+        ["train", "x.tsv", "--steps", "many"],
+        ["run"],
+        ["run", "m", "--beam", "0"],
+        ["run", "m", "--top-p", "2"],
+        ["run", "m", "--temperature", "0"],
+        ["task", "dates", "-n", "0"],
+        ["anatomy", "rnn", "--length", "1"],
+        ["check"],
+    ],
+    ids=" ".join,
+)
+def test_wrong_words(regard: Regard, words: list[str]) -> None:
+    done = regard(*words)
+    assert done.code == 2
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    assert done.err
+
+
+def test_error_shows_no_traceback_unless_asked(tmp_path: Path) -> None:
+    for words in (["--debug", "check", tmp_path / "none"], ["check", tmp_path / "none", "--debug"]):
+        done = process(*words)
+        assert done.returncode == 1
+        assert b"Traceback" in done.stderr
+        assert b"no such file" in done.stderr
+    done = process("check", tmp_path / "none")
+    assert done.returncode == 66
+    assert done.stdout == b""
+    assert done.stderr.decode() == f"error: {tmp_path / 'none'}: no such file\n"
+
+
+def test_what_the_system_refuses_is_one_line(refused: Callable[..., str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*given: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "x.tsv")
+
+    monkeypatch.setattr(builtin, "write", full)
+    assert refused(1, "task", "copy") == "error: x.tsv: No space left on device\n"
+
+
+def test_errors_can_not_steer_the_terminal(refused: Callable[..., str]) -> None:
+    assert "\\x1b[2J" in refused(66, "check", "\x1b[2J.tsv")
+
+
+# ── data files, through train ────────────────────────────────────────────────────────────────────────────────────────
+
+GOOD = b"".join(b"s%d\tt%d\n" % (i, i) for i in range(20))
+BAD_DATA = {
+    "empty": (b"", "an empty file"),
+    "blank lines": (b"\n\n \n", "blank lines"),
+    "one column": (GOOD + b"alone\n", ":21: expected 2 columns, found 1"),
+    "three columns": (b"a\tb\tc\n" + GOOD, ":1: expected 2 columns, found 3"),
+    "tab at the end": (GOOD + b"a\tb\t\n", "a tab at the end?"),
+    "commas": (b"a,b\nc,d\n", "looks like commas: rename to .csv"),
+    "semicolons": (b"a;b\nc;d\n", "looks like semicolons"),
+    "json": (b'{"a": 1}\n{"a": 2}\n', "looks like JSON"),
+    "invalid UTF-8": (GOOD + b"ab\xffc\td\n", ":21: invalid UTF-8 at byte 2 (0xFF)"),
+    "UTF-16": ("a\tb\n".encode("utf-16"), "UTF-16"),
+    "NUL": (GOOD + b"a\0\tb\n", ":21: found a NUL byte at byte 1"),
+    "empty source": (GOOD + b"\tb\n", ":21: found an empty source"),
+    "empty target": (GOOD + b"a\t\n", ":21: found an empty target"),
+    "header alone": (b"source\ttarget\n", "nothing after it"),
+    "single pair": (b"a\tb\n", "too few"),
+    "all too long": (b"".join(b"%d%s\tb\n" % (i, b"x" * 400) for i in range(9)), "are longer than data.max_source=256"),
+    "ten megabytes a line": (b"a" * 10_000_000 + b"\tb\nc" + b"d" * 9999 + b"\te\n", "are longer than"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_DATA)
+def test_bad_data(refused: Callable[..., str], tmp_path: Path, name: str) -> None:
+    content, said = BAD_DATA[name]
+    path = tmp_path / "bad.tsv"
+    path.write_bytes(content)
+    message = refused(65, "train", path, "-o", tmp_path / "m")
+    assert str(path) in message
+    assert said in message
+    assert not (tmp_path / "m").exists()
+
+
+def test_truncated_gzip(refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "x.tsv.gz").write_bytes(gzip.compress(GOOD * 50)[:-20])
+    assert "damaged gzip" in refused(65, "train", tmp_path / "x.tsv.gz", "-o", tmp_path / "m")
+
+
+def test_unequal_parallel_files(refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "a.en").write_bytes(b"one\ntwo\n")
+    (tmp_path / "a.de").write_bytes(b"eins\n")
+    message = refused(65, "train", f"{tmp_path / 'a.en'},{tmp_path / 'a.de'}", "-o", tmp_path / "m")
+    assert "has 2 lines" in message
+    assert "has 1 lines" in message
+
+
+def test_all_problems_are_summed_up(refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_bytes(GOOD + b"a\nb\n\tc\nd\te\tf\n")
+    message = refused(65, "train", tmp_path / "x.tsv", "-o", tmp_path / "m")
+    assert "4 of 24 lines can not be used: 3 × wrong column count, 1 × empty source" in message
+    assert "--skip-bad" in message
+
+
+def test_input_that_is_not_there(refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "pairs.tsv").write_bytes(GOOD)
+    message = refused(66, "train", tmp_path / "pair.tsv", "-o", tmp_path / "m")
+    assert 'no such file; the nearest name there is "pairs.tsv"' in message
+    assert "found a folder, expected a file" in refused(66, "train", tmp_path, "-o", tmp_path / "m")
+    assert "no such file" in refused(66, "train", tmp_path / "pairs.tsv", tmp_path / "v.tsv", "-o", tmp_path / "m")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_no_permission_to_read(refused: Callable[..., str], tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_bytes(GOOD)
+    (tmp_path / "x.tsv").chmod(0)
+    assert "no permission" in refused(66, "train", tmp_path / "x.tsv", "-o", tmp_path / "m")
+
+
+# ── settings, through train ──────────────────────────────────────────────────────────────────────────────────────────
+
+BAD_WORDS = {
+    "unknown key": (["--set", "encoder.widht=4"], "did you mean encoder.width?"),
+    "wrong type": (["--set", "encoder.layers=two"], "valid integer"),
+    "heads": (["--preset", "transformer", "--set", "encoder.heads=3"], "can not be divided by 3 heads"),
+    "negative rate": (["--set", "train.learning_rate=-1.0"], "train.learning_rate"),
+    "rate not a number": (["--set", "train.learning_rate=nan"], "train.learning_rate"),
+    "dropout": (["--set", "decoder.dropout=1.0"], "decoder.dropout"),
+    "zero layers": (["--set", "encoder.layers=0"], "encoder.layers"),
+    "preset": (["--preset", "transfomer"], "did you mean transformer?"),
+    "device": (["--set", "train.device=gpu"], "expected auto, cpu or cuda"),
+    "task": (["--task", "translate"], "expected transduce, fill, caption"),
+    "contradiction": (["--task", "fill"], "decoder.kind"),
+    "no sign": (["--set", "steps"], "expected name=value"),
+    "tokens": (["--tokens", "letters"], "tokens.source"),
+    "tags": (["--tags", "tags"], "data.tags"),
+    "metric": (["--set", "train.metric=accuracy"], "not a score of the task transduce"),
+    "minutes": (["--minutes", "-1"], "train.minutes"),
+    "steps": (["--steps", "0"], "train.steps"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_WORDS)
+def test_bad_settings(refused: Callable[..., str], copy_file: Path, tmp_path: Path, name: str) -> None:
+    words, said = BAD_WORDS[name]
+    assert said in refused(2, "train", copy_file, "-o", tmp_path / "m", *words)
+    assert not (tmp_path / "m").exists()
+
+
+def test_bad_config_file(refused: Callable[..., str], copy_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "c.toml").write_text("[train]\nsteps = \n", encoding="utf-8")
+    message = refused(2, "train", copy_file, "-o", tmp_path / "m", "--config", tmp_path / "c.toml")
+    assert "line 2, column 9" in message
+    refused(66, "train", copy_file, "-o", tmp_path / "m", "--config", tmp_path / "none.toml")
+
+
+def test_column_that_is_not_there(refused: Callable[..., str], copy_file: Path, tmp_path: Path) -> None:
+    message = refused(65, "train", copy_file, "-o", tmp_path / "m", "--source", "3", "--target", "1")
+    assert "found no column" in message
+
+
+# ── train ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SMALL = ["--set", "encoder.width=16", "--set", "decoder.width=16", "--set", "train.warmup=1",
+         "--set", "train.tokens_per_batch=64"]  # fmt: skip
+
+
+def test_train_run_again_and_force(
+    regard: Regard, refused: Callable[..., str], copy_file: Path, tmp_path: Path
+) -> None:
+    words = ["train", copy_file, "-o", tmp_path / "m", "--steps", "2", "--preset", "rnn", "--seed", "7", *SMALL]
+    done = regard(*words)
+    assert done.code == 0
+    assert done.out.startswith("16 examples\n")
+    assert "exact" in done.out
+    assert "step 2/2" in done.err
+    assert "ETA" in done.err
+    assert "tokens/s" in done.err
+    assert done.err.endswith(f"saved in {tmp_path / 'm'}\n")
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    assert f"command: `regard train {copy_file}" in card
+    assert "seed 7" in card
+    assert "holds another run" in refused(2, *words)
+    assert regard(*words, "--force").code == 0
+
+
+def test_columns_by_name_and_tags(regard: Regard, tmp_path: Path) -> None:
+    rows = "".join(f"walk{i}\tV;PST\twalked{i}\n" for i in range(12))
+    (tmp_path / "f.tsv").write_text("lemma\ttags\tform\n" + rows, encoding="utf-8")
+    words = ["--source", "lemma,tags", "--target", "form", "--tags", "tags", "--tokens", "characters,words"]
+    done = regard("train", tmp_path / "f.tsv", "-o", tmp_path / "m", "--steps", "2", *words, *SMALL)
+    assert done.code == 0
+    saved = config.from_toml((tmp_path / "m" / "config.toml").read_text(encoding="utf-8"), "x")
+    assert (saved.data.source, saved.data.target, saved.data.tags) == (("lemma", "tags"), "form", ("tags",))
+    assert (saved.tokens.source, saved.tokens.target) == ("characters", "words")
+    lines = b"walk1\tV;PST\n\nwalk\nwalk1\tV;PST\tmore\n\t\n"
+    done = regard("run", tmp_path / "m", stdin=lines)
+    assert (done.code, len(done.lines)) == (0, 5)
+    assert done.lines[0] == done.lines[3]
+    assert done.lines[1:3] == ["", ""]
+    assert done.lines[4] == ""
+    assert "line 3: expected 2 columns, found 1; left empty" in done.err
+    assert "line 4: 3 columns, the first 2 are read" in done.err
+
+
+def test_skip_bad(regard: Regard, tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_bytes(GOOD + b"alone\n")
+    done = regard("train", tmp_path / "x.tsv", "-o", tmp_path / "m", "--steps", "2", "--skip-bad", *SMALL)
+    assert done.code == 0
+    assert "1 of 21 lines can not be used" in done.err
+
+
+# ── run, the filter ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_line_out_for_each_line_in(regard: Regard, copy_folder: Path) -> None:
+    lines = [b"abc", b"", b"d", b"a" * 100, b"\xff\xfe", b"ab\r", b"\0", b"a\tb\tc", b"\t", b" ",
+             "é\u2028\x85".encode(), b"<end>", b"cd"]  # fmt: skip
+    done = regard("run", copy_folder, stdin=b"\n".join(lines) + b"\n")
+    assert done.code == 0
+    assert len(done.lines) == len(lines)
+    assert [done.lines[i] for i in (0, 1, 2, 12)] == ["abc", "", "d", "cd"]
+    assert done.lines[7] == "a"
+    for said in ("text 4: 100 tokens, cut to 12", "line 5: not UTF-8 at byte 1; replaced", "line 8: 3 columns"):
+        assert said in done.err
+    assert all(line.startswith("warning: ") for line in done.err.splitlines())
+
+
+@pytest.mark.parametrize("stdin", [b"", b"\n", b"abc", b"abc\n", b"\n\n\n", b"abc\n\nd"])
+def test_last_line_with_and_without_its_end(regard: Regard, copy_folder: Path, stdin: bytes) -> None:
+    done = regard("run", copy_folder, stdin=stdin)
+    expected = stdin.decode().split("\n")
+    assert done.lines == (expected[:-1] if expected[-1] == "" else expected)
+    assert done.err == ""
+
+
+def test_over_long_line_far_down_is_named(regard: Regard, copy_folder: Path) -> None:
+    """In another chunk, with a batch of one."""
+    done = regard("run", copy_folder, "--batch", "1", stdin=b"a\n" * 40 + b"b" * 20 + b"\n")
+    assert len(done.lines) == 41
+    assert done.err == "warning: text 41: 20 tokens, cut to 12 (data.max_source)\n"
+
+
+def test_beam_and_batch_change_no_easy_answer(regard: Regard, copy_folder: Path) -> None:
+    texts = ["abc", "dd", "", "bca", "a"] * 5
+    stdin = "\n".join(texts).encode()
+    for words in ([], ["--batch", "1"], ["--batch", "3", "--beam", "4"], ["--beam", "2"]):
+        assert regard("run", copy_folder, *words, stdin=stdin).lines == texts
+
+
+def test_json_and_n_best(regard: Regard, copy_folder: Path) -> None:
+    done = regard("run", copy_folder, "--json", stdin=b"abc\n\n")
+    first, second = (json.loads(line) for line in done.lines)
+    assert first["text"] == "abc"
+    assert 0.1 < first["confidence"] <= 1.0
+    assert second["text"] == ""
+    done = regard("run", copy_folder, "--json", "--n-best", "3", stdin=b"abc\n")
+    (found,) = (json.loads(line) for line in done.lines)
+    assert found["n_best"][0]["text"] == "abc"
+    assert len({each["text"] for each in found["n_best"]}) == 3
+    done = regard("run", copy_folder, "--n-best", "3", "--beam", "3", stdin=b"abc\nd\n")
+    assert [len(line.split("\t")) for line in done.lines] == [3, 3]
+
+
+def test_sampling_is_reproducible(regard: Regard, copy_folder: Path) -> None:
+    stdin = b"abc\n" * 20
+    words = ["run", copy_folder, "--sample", "--temperature", "3"]
+    one, again, other = (regard(*words, "--seed", seed, stdin=stdin).lines for seed in (1, 1, 2))
+    assert one == again
+    assert one != other
+    assert len(set(one)) > 1
+    assert regard(*words, "--seed", "1", "--batch", "3", stdin=stdin).lines == one
+    assert set(regard(*words, "--top-k", "1", stdin=stdin).lines) == {"abc"}
+
+
+def test_rules(regard: Regard, copy_folder: Path) -> None:
+    assert regard("run", copy_folder, "--prefix", "d", stdin=b"abc\n").lines[0].startswith("d")
+    assert "b" not in regard("run", copy_folder, "--ban", "b", stdin=b"abc\n").lines[0]
+    assert len(regard("run", copy_folder, "--max-length", "2", stdin=b"abc\n").lines[0]) == 2
+    assert len(regard("run", copy_folder, "--min-length", "5", stdin=b"abc\n").lines[0]) >= 5
+    repeated = regard("run", copy_folder, "--no-repeat", "1", stdin=b"aaa\n").lines[0]
+    assert len(set(repeated)) == len(repeated)
+
+
+def test_pictures_that_can_not_be_read_leave_an_empty_line(
+    regard: Regard, small_model: Callable[..., Trained], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builtin.write("captions", 2, tmp_path / "c.tsv")
+    small_model("caption").save(tmp_path / "m")
+    monkeypatch.chdir(tmp_path)
+    done = regard("run", "m", stdin=b"c.npz#0\nnone.png\nc.npz#9\n\nc.npz#1\n")
+    assert done.code == 0
+    assert len(done.lines) == 5
+    assert done.lines[1:4] == ["", "", ""]
+    assert "warning: line 2: image" in done.err
+    assert "warning: line 3: image" in done.err
+
+
+def test_closed_pipe_ends_silently(copy_folder: Path, tmp_path: Path) -> None:
+    """Closed in the middle of a long output, and before a short one."""
+    (tmp_path / "many").write_bytes(b"abc\n" * 6000)
+    (tmp_path / "few").write_bytes(b"abc\n" * 3)
+    line = 'set -o pipefail; "$0" -m regard run "$1" < "$2" | head -n 1'
+    gone = 'set -o pipefail; "$0" -m regard run "$1" < "$3" | true'
+    for script, out in ((line, b"abc\n"), (gone, b"")):
+        done = subprocess.run(
+            ["bash", "-c", script, sys.executable, copy_folder, tmp_path / "many", tmp_path / "few"],
+            capture_output=True, env={**os.environ, "OMP_NUM_THREADS": "1"}, timeout=120, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stdout, done.stderr) == (0, out, b"")
+
+
+def test_run_in_a_process_of_its_own(copy_folder: Path) -> None:
+    done = process("run", copy_folder, stdin=b"abc\n\xff\n")
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"abc\n")
+    assert done.stdout.count(b"\n") == 2
+    assert b"not UTF-8" in done.stderr
+
+
+@pytest.mark.parametrize("verb", ["run", "laws", "score"])
+def test_what_is_no_model(refused: Callable[..., str], copy_file: Path, tmp_path: Path, verb: str) -> None:
+    more = [copy_file] if verb == "score" else []
+    assert "no such model folder" in refused(66, verb, tmp_path / "none", *more)
+    assert "not a model folder" in refused(1, verb, tmp_path, *more)
+    (tmp_path / "x.pt").write_bytes(b"\x80")
+    assert "never opens them" in refused(1, verb, tmp_path / "x.pt", *more)
+
+
+# ── the other verbs ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_presets(regard: Regard) -> None:
+    done = regard("presets")
+    assert [line.split()[0] for line in done.lines] == config.presets()
+    assert all(len(line.split()) > 3 for line in done.lines)
+    assert set(json.loads(regard("presets", "--json").out)) == set(config.presets())
+    assert regard("presets", "transformer").out == config.preset_text("transformer")
+
+
+def test_unknown_preset(refused: Callable[..., str]) -> None:
+    assert "did you mean transformer?" in refused(2, "presets", "transformers")
+
+
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl", "tsv.gz"])
+def test_task_writes_a_file_that_check_reads(regard: Regard, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"reverse.{ending}"
+    done = regard("task", "reverse", "-n", "30", "-o", path)
+    assert (done.code, done.out, done.err) == (0, "", f"wrote {path}\n")
+    done = regard("check", path, "--json")
+    assert done.code == 0
+    assert "30" in done.out
+    json.loads(done.out)
+
+
+def test_task_parts_and_seeds(regard: Regard, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    regard("task", "dates", "-n", "40")
+    regard("task", "dates", "-n", "40", "--part", "test", "-o", "t.tsv")
+    regard("task", "dates", "-n", "40", "--seed", "1", "-o", "s.tsv")
+    rows = {
+        name: (tmp_path / name).read_text(encoding="utf-8").splitlines() for name in ("dates.tsv", "t.tsv", "s.tsv")
+    }
+    assert all(len(lines) == 40 for lines in rows.values())
+    sources = {name: {line.split("\t")[0] for line in lines} for name, lines in rows.items()}
+    assert not sources["dates.tsv"] & sources["t.tsv"]
+    assert sources["dates.tsv"] != sources["s.tsv"]
+
+
+def test_unknown_task(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "dates" in refused(2, "task", "date", "-o", tmp_path / "x.tsv")
+    refused(66, "task", "copy", "-o", tmp_path / "none" / "x.tsv")
+    refused(2, "task", "copy", "-o", tmp_path / "x.xls")
+
+
+def test_check(regard: Regard, refused: Callable[..., str], copy_file: Path, tmp_path: Path) -> None:
+    done = regard("check", copy_file)
+    assert done.code == 0
+    assert "84" in done.out
+    (tmp_path / "t.tsv").write_text("abc\tabc\nxyz\tz\n", encoding="utf-8")
+    both = json.loads(regard("check", copy_file, tmp_path / "t.tsv", "--json").out)
+    assert both
+    (tmp_path / "bad.tsv").write_text("a\tb\nc\n", encoding="utf-8")
+    assert "expected 2 columns" in refused(65, "check", tmp_path / "bad.tsv")
+    assert regard("check", tmp_path / "bad.tsv", "--skip-bad").code == 0
+
+
+def test_score(regard: Regard, refused: Callable[..., str], copy_folder: Path, copy_file: Path, tmp_path: Path) -> None:
+    done = regard("score", copy_folder, copy_file)
+    assert done.code == 0
+    assert done.lines[0] == "84 examples"
+    found = json.loads(regard("score", copy_folder, copy_file, "--json", "--beam", "2").out)
+    assert found["examples"] == 84
+    assert found["metrics"]["exact"]["value"] >= 95
+    assert found["metrics"]["exact"]["low"] <= found["metrics"]["exact"]["value"] <= found["metrics"]["exact"]["high"]
+    assert {"loss", "perplexity", "token_accuracy_forced", "token_accuracy_free", "exposure_gap"} <= found.keys()
+    refused(66, "score", copy_folder, tmp_path / "none.tsv")
+
+
+def test_laws_hold(regard: Regard, copy_folder: Path) -> None:
+    done = regard("laws", copy_folder)
+    assert done.code == 0
+    assert len(done.lines) == len(laws.LAWS)
+    assert all(line.startswith("holds") for line in done.lines)
+    found = json.loads(regard("laws", copy_folder, "--json", "--seed", "3").out)
+    assert all(law["holds"] for law in found)
+
+
+def test_broken_law_is_told_by_the_exit_code(
+    regard: Regard, copy_folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound = laws.LAWS[0]
+    broken = (lambda probe: replace(sound(probe), difference=0.5), *laws.LAWS[1:])
+    monkeypatch.setattr(laws, "LAWS", broken)
+    done = regard("laws", copy_folder)
+    assert done.code == 1
+    assert done.lines[0].startswith("BROKEN  causal")
+    assert "5.0e-01" in done.lines[0]
+    done = regard("laws", copy_folder, "--json")
+    assert done.code == 1
+    assert [law["holds"] for law in json.loads(done.out)][:2] == [False, True]
+
+
+def test_anatomy(regard: Regard, refused: Callable[..., str]) -> None:
+    words = ["anatomy", "rnn", "--length", "8", "--set", "encoder.width=16", "--set", "decoder.width=16"]
+    done = regard(*words)
+    assert done.code == 0
+    assert "parameters" in done.out
+    assert json.loads(regard(*words, "--json").out)
+    assert "did you mean rnn" in refused(2, "anatomy", "rnnn")
+
+
+def test_demo_refuses_what_turns_no_text_into_text(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "the demo turns dates into dates" in refused(2, "demo", "-o", tmp_path / "d", "--preset", "encoder")
+    assert not (tmp_path / "d").exists()

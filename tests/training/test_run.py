@@ -1,0 +1,219 @@
+"""From a file to a folder: what is in it, what is refused, what replaces what; and runs that a signal ends."""
+
+import hashlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import regard
+from regard import config
+from regard.data import builtin
+from regard.errors import ConfigError, DataError, Interrupted, UsageError
+from regard.tasks.transduce import Transduce
+from regard.training.run import train
+
+pytestmark = pytest.mark.no_shapes
+
+QUICK = ["encoder.width=16", "decoder.width=16", "train.steps=4", "train.warmup=1", "train.validate_steps=2",
+         "train.checkpoint_steps=2", "train.tokens_per_batch=64", "train.validate_examples=5"]  # fmt: skip
+
+
+def quick(*words: str, preset: str = "rnn-attention") -> config.Config:
+    return config.resolve(preset, None, [*QUICK, *words])
+
+
+# ── what is in the folder ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_files_of_the_folder(copy_folder: Path) -> None:
+    assert {path.name for path in copy_folder.iterdir()} == {
+        "README.md", "checkpoints", "config.toml", "curves.svg", "manifest.json", "metrics.jsonl", "model.safetensors",
+        "tokenizer.json",
+    }  # fmt: skip
+
+
+def test_manifest_lists_every_file_with_its_hash(copy_folder: Path) -> None:
+    manifest = json.loads((copy_folder / "manifest.json").read_text(encoding="utf-8"))
+    files = {path.name: path.read_bytes() for path in copy_folder.iterdir() if path.is_file()}
+    del files["manifest.json"]
+    assert manifest["format"] == 1
+    assert manifest["files"] == {name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+                                 for name, content in files.items()}  # fmt: skip
+
+
+def test_log_parses_and_tells_what_was_promised(copy_folder: Path) -> None:
+    lines = [json.loads(line) for line in (copy_folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+    steps = [line for line in lines if "loss" in line]
+    assert [line["step"] for line in steps] == list(range(15, 301, 15))
+    for line in steps:
+        assert {"learning_rate", "tokens_per_second", "gradient_norm", "seconds"} <= line.keys()
+        assert line["tokens_per_second"] > 0
+        assert all(isinstance(value, float | int) for value in line.values())
+    assert max(line["learning_rate"] for line in steps) <= 0.005
+    assert steps[-1]["loss"] < steps[0]["loss"] / 2
+    validations = [line for line in lines if "valid_exact" in line]
+    assert [line["step"] for line in validations] == [100, 200, 300]
+    for line in validations:
+        assert {"valid_token_accuracy_forced", "valid_token_accuracy_free", "valid_exposure_gap"} <= line.keys()
+
+
+def test_curve_is_a_picture(copy_folder: Path) -> None:
+    root = ElementTree.parse(copy_folder / "curves.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+
+
+def test_card(copy_folder: Path, copy_file: Path) -> None:
+    text = (copy_folder / "README.md").read_text(encoding="utf-8")
+    assert "`rnn-attention`" in text
+    assert re.search(r"sha256 `[0-9a-f]{64}`", text)
+    assert "seed 0" in text
+    assert f"torch {torch.__version__}" in text
+    assert f"regard {regard.__version__}" in text
+    assert re.search(r"\| BLEU \|.*`nrefs:1\|.*version:", text, re.IGNORECASE)
+    assert "command: `regard.train`" in text
+    assert "84 training and 84 validation examples" in text
+    assert "sources are in the training file too" in text
+    assert "exposure gap" in text
+    assert "300 steps" in text
+
+
+def test_config_in_the_folder_is_the_one_that_was_used(copy_folder: Path) -> None:
+    found = config.from_toml((copy_folder / "config.toml").read_text(encoding="utf-8"), "x")
+    assert (found.preset, found.train.steps, found.encoder.kind) == ("rnn-attention", 300, "recurrent")
+
+
+def test_trained_and_loaded_are_the_same(copy_file: Path, tmp_path: Path) -> None:
+    trained, found = train(quick(), str(copy_file), None, tmp_path / "m", quiet=True)
+    loaded = regard.load(tmp_path / "m")
+    for name, weight in trained.model.named_parameters():
+        assert torch.equal(weight, loaded.model.get_parameter(name))
+    assert len(found.outputs) == 16
+    assert loaded.config == trained.config
+
+
+def test_folder_of_a_run_twice_is_the_same_but_for_time(copy_file: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        train(quick(), str(copy_file), None, tmp_path / name, quiet=True)
+    for name in ("config.toml", "tokenizer.json", "model.safetensors"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize(("preset", "metric"), [("encoder", "accuracy"), ("caption", "exact"), ("decoder", "loss")])
+def test_other_tasks_leave_the_same_folder(tmp_path: Path, copy_file: Path, preset: str, metric: str) -> None:
+    words = [word for word in QUICK if not word.startswith(("encoder", "decoder"))] + [f"train.metric={metric}"]
+    if preset == "caption":
+        builtin.write("captions", 20, tmp_path / "c.tsv")
+    path = str(tmp_path / "c.tsv") if preset == "caption" else str(copy_file)
+    trained, found = train(config.resolve(preset, None, words), path, None, tmp_path / "m", quiet=True)
+    assert metric in found.metrics or metric in found.facts
+    assert regard.load(tmp_path / "m").config.task == trained.config.task
+    ElementTree.parse(tmp_path / "m" / "curves.svg")
+
+
+# ── refused ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_folder_that_holds_another_run(copy_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    train(quick(), str(copy_file), None, folder, quiet=True)
+    before = (folder / "manifest.json").read_bytes()
+    with pytest.raises(UsageError, match="holds another run; choose another -o, or --force"):
+        train(quick("train.seed=1"), str(copy_file), None, folder, quiet=True)
+    assert (folder / "manifest.json").read_bytes() == before
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    train(quick("train.seed=1"), str(copy_file), None, folder, force=True, quiet=True)
+    assert regard.load(folder).config.train.seed == 1
+    assert (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
+
+
+def test_forced_run_that_can_not_start_costs_nothing(copy_file: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    train(quick(), str(copy_file), None, folder, quiet=True)
+    (tmp_path / "bad.tsv").write_text("a\tb\n", encoding="utf-8")
+    with pytest.raises(DataError):
+        train(quick(), str(tmp_path / "bad.tsv"), None, folder, force=True, quiet=True)
+    regard.load(folder)
+
+
+@pytest.mark.parametrize(
+    ("words", "preset"),
+    [
+        (["train.device=gpu"], "rnn"),
+        (["train.metric=accuracy"], "rnn"),
+        (["train.metric=bleu"], "encoder"),
+    ],
+)
+def test_what_can_not_end_well_is_refused_before_anything_is_written(
+    copy_file: Path, tmp_path: Path, words: list[str], preset: str
+) -> None:
+    with pytest.raises(ConfigError, match=words[0].split("=")[0]):
+        train(config.resolve(preset, None, words), str(copy_file), None, tmp_path / "m", quiet=True)
+    assert not (tmp_path / "m").exists()
+
+
+def test_a_file_where_the_folder_should_be(copy_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "m").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match="expected a folder to write the model into, found a file"):
+        train(quick(), str(copy_file), None, tmp_path / "m", quiet=True)
+    with pytest.raises(UsageError, match="can not be made"):
+        train(quick(), str(copy_file), None, tmp_path / "m" / "below", quiet=True)
+
+
+# ── signals ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def start(copy_file: Path, out: Path) -> subprocess.Popen[str]:
+    """A run of many steps, under way when its first step is told."""
+    words = [word for word in QUICK if "steps" not in word]
+    words += ["train.steps=100000", "train.checkpoint_steps=1000", "train.validate_steps=100000"]
+    settings = [part for word in words for part in ("--set", word)]
+    command = [sys.executable, "-m", "regard", "train", str(copy_file), "-o", str(out), *settings]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("step "):
+            return process
+    raise AssertionError(f"it ended by itself: {process.wait()}")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signal_saves_and_tells(copy_file: Path, tmp_path: Path, number: signal.Signals, code: int) -> None:
+    process = start(copy_file, tmp_path / "m")
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert out == ""
+    assert f"interrupted by {number.name} at step" in err
+    assert str(tmp_path / "m") in err
+    assert "Traceback" not in err
+    assert isinstance(regard.load(tmp_path / "m")("abc"), str)
+    assert (tmp_path / "m" / "checkpoints" / "last.safetensors").is_file()
+
+
+def test_signal_while_the_result_is_judged(copy_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All steps are done, and the folder is not yet written: it still will be."""
+    sound = Transduce.evaluate
+
+    def evaluate(self: Transduce, model: Any, items: Any, examples: Any, wish: Any, intervals: bool = True) -> Any:
+        if intervals:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return sound(self, model, items, examples, wish, intervals)
+
+    monkeypatch.setattr(Transduce, "evaluate", evaluate)
+    with pytest.raises(Interrupted, match="interrupted by SIGTERM at step 4; what was trained is in") as caught:
+        train(quick(), str(copy_file), None, tmp_path / "m", quiet=True)
+    assert caught.value.exit_code == 143
+    regard.load(tmp_path / "m")
+    with pytest.raises(Interrupted, match="nothing is saved: no folder was named"):
+        train(quick(), str(copy_file), quiet=True)
