@@ -23,6 +23,7 @@ from regard.training.run import train
 
 PRESETS = ("rnn-single", "rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "decoder",
            "encoder")  # fmt: skip
+OUT = Path(__file__).resolve().with_name("ladder.md")
 HEAD = "| preset | parameters | exact match % (95 %) | token accuracy forced / free % | exposure gap | seconds |"
 
 
@@ -48,10 +49,10 @@ def row(preset: str, data: Path, test: Path, steps: int, seed: int) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--presets", default=",".join(PRESETS))
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--examples", type=int, default=10_000)
-    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("ladder.md"))
+    parser.add_argument("--out", type=Path, default=OUT)
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         data, test = Path(place) / "dates.tsv", Path(place) / "dates-test.tsv"
@@ -61,10 +62,19 @@ def main() -> None:
         for preset in asked.presets.split(","):
             lines.append(row(preset, data, test, asked.steps, asked.seed))
             print(lines[-1], flush=True)
-    lines += ["", f"{asked.examples} English dates, {asked.steps} steps of 2 048 padded tokens, greedy, seed {asked.seed}; "
+    lines += ["", f"{asked.examples} English dates, {asked.steps} steps of 2 048 tokens, seed {asked.seed}, greedy; "
               f"2 000 held-out dates; {os.cpu_count()} cores, torch {version('torch')}, {torch.get_num_threads()} "
               "threads. Made by `python -m bench.ladder`."]  # fmt: skip
     asked.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    if asked.out == OUT:
+        show(OUT.parent.parent / "README.md", "\n".join(lines))
+
+
+def show(page: Path, table: str) -> None:
+    """Puts the table between its marks in a page."""
+    before, rest = page.read_text(encoding="utf-8").split("<!-- ladder -->\n")
+    after = rest.split("<!-- /ladder -->")[1]
+    page.write_text(f"{before}<!-- ladder -->\n{table}\n<!-- /ladder -->{after}", encoding="utf-8")
 
 
 if __name__ == "__main__":

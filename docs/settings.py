@@ -17,8 +17,8 @@ SHOWN = {
 }  # fmt: skip
 INTRO = """# Settings
 
-Made from `regard/config.py` by `python docs/settings.py`. The same words serve in a TOML file (`--config`) and on the command
-line (`--set encoder.layers=4`). A side that is `kind = "none"` is left out of the model.
+Made from `regard/config.py` by `python docs/settings.py`. The same words serve in a TOML file (`--config`) and on the
+command line (`--set encoder.layers=4`). A side that is `kind = "none"` is left out of the model.
 """
 
 
