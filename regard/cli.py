@@ -232,7 +232,8 @@ def run(
     number = 0
     for lines in chunks(stdin_lines(), 16 * batch):
         for answer in answer_lines(loaded, lines, wish, number):
-            print(as_line(answer, n_best, as_json), flush=not sys.stdin.isatty() and len(lines) == 1)
+            print(as_line(answer, n_best, as_json))
+        sys.stdout.flush()
         number += len(lines)
 
 
@@ -336,20 +337,29 @@ def note(line: str) -> None:
 
 
 def stdin_lines() -> Iterator[str]:
-    """Lines of standard input, ended by \\n alone; bytes that are not UTF-8 are replaced, with a warning."""
+    """Lines of standard input, ended by \\n alone; bytes that are not UTF-8 are replaced, with a warning.
+
+    Where the first line ends in \\r\\n, a \\r before \\n is part of the line end.
+    """
+    end = b"\n"
     for number, raw in enumerate(sys.stdin.buffer, 1):
+        if number == 1 and raw.endswith(b"\r\n"):
+            end = b"\r\n"
+            note("warning: lines end in \\r\\n; the \\r is left out")
+        line = raw.removesuffix(end).removesuffix(b"\n")
         try:
-            yield raw.removesuffix(b"\n").decode("utf-8")
+            yield line.decode("utf-8")
         except UnicodeDecodeError as error:
             note(f"warning: line {number}: not UTF-8 at byte {error.start + 1}; replaced")
-            yield raw.removesuffix(b"\n").decode("utf-8", errors="replace")
+            yield line.decode("utf-8", errors="replace")
 
 
 def chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
     """The first line at once, so that a person at the keyboard is answered; then as many as `size` together."""
-    size = 1 if sys.stdin.isatty() else size
-    while chunk := list(islice(lines, size)):
+    wanted = 1
+    while chunk := list(islice(lines, wanted)):
         yield chunk
+        wanted = 1 if sys.stdin.isatty() else size
 
 
 def answer_lines(loaded: "Trained", lines: list[str], wish: "Wish", first: int) -> "list[Answer]":

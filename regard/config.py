@@ -282,7 +282,7 @@ class Train(Section):
     accumulate: Positive = 1  # batches an update
     learning_rate: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 2e-3
     schedule: Literal["inverse-sqrt", "cosine", "constant"] = "cosine"
-    warmup: Annotated[int, Field(ge=0)] = 100
+    warmup: Annotated[int, Field(ge=0)] | None = None  # steps; none = 100, or a tenth of all where that is less
     weight_decay: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.01
     beta1: Share = 0.9
     beta2: Share = 0.98
@@ -303,9 +303,13 @@ class Train(Section):
     def check(self) -> Self:
         if self.average == 1:
             refuse("train.average", "the mean of one checkpoint is that checkpoint; say 0 or at least 2")
-        if self.warmup >= self.steps and self.schedule == "cosine":
+        if self.warmup_steps >= self.steps and self.schedule == "cosine" and self.warmup is not None:
             refuse("train.warmup", f"{self.warmup} steps of warm-up leave nothing of {self.steps} steps")
         return self
+
+    @property
+    def warmup_steps(self) -> int:
+        return min(100, self.steps // 10) if self.warmup is None else self.warmup
 
 
 class Search(Section):

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-SHORT = " --set train.steps=12 --set train.warmup=2 --set train.validate_steps=12 --set train.validate_examples=20"
+SHORT = " --set train.steps=12 --set train.validate_steps=12 --set train.validate_examples=20"
 FORMS = "lemma\ttags\tform\n" + "".join(f"w{i}\tV;PST;{i % 3 + 1}\tw{i}ed\n" for i in range(60))
 
 

@@ -7,13 +7,14 @@ from regard.config import Train
 
 def learning_rate(t: Train, step: int) -> float:
     """Rises in a line over the warm-up, then falls; steps count from 1."""
-    if step <= t.warmup:
-        return t.learning_rate * step / t.warmup
+    warmup = t.warmup_steps
+    if step <= warmup:
+        return t.learning_rate * step / warmup
     match t.schedule:
         case "inverse-sqrt":
-            return t.learning_rate * math.sqrt(max(t.warmup, 1) / step)
+            return t.learning_rate * math.sqrt(max(warmup, 1) / step)
         case "cosine":
-            done = (step - t.warmup) / max(1, t.steps - t.warmup)
+            done = (step - warmup) / max(1, t.steps - warmup)
             return t.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(done, 1.0)))
         case "constant":
             return t.learning_rate

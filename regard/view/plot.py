@@ -23,7 +23,8 @@ def save(figure: Figure, where: Path | BytesIO) -> None:
     """To a file of the kind its name says, or as SVG; without a date inside, so that it is reproducible."""
     FigureCanvasAgg(figure)
     kind = where.suffix[1:] if isinstance(where, Path) else "svg"
-    with rc_context({"svg.hashsalt": "regard"}):  # else the ids inside are drawn at random
+    # Ids inside would be drawn at random, and letters that the font lacks would be boxes: in an SVG they stay text.
+    with rc_context({"svg.hashsalt": "regard", "svg.fonttype": "none"}):
         figure.savefig(where, format=kind, bbox_inches="tight", metadata={"Date": None} if kind == "svg" else None)
 
 

@@ -207,7 +207,7 @@ def test_a_prefix_stands_before_every_hypothesis(make_table: MakeTable) -> None:
 
 def test_a_stuck_source_ends(make_table: MakeTable) -> None:
     table = make_table(1, 0)
-    rules = Rules(min_length=9, banned=tuple((token,) for token in TEXT if token != A) + ((A, A),))
+    rules = Rules(min_length=9, banned=(*((token,) for token in TEXT if token != A), (A, A)))
     assert texts(beam(table.step, table.state(), limits(9), 3, rules)[0]) == [(A,)]
 
 

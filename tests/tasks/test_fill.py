@@ -65,7 +65,7 @@ def test_batch_mates_do_not_change_what_is_hidden(fill: Fill) -> None:
 
 def test_shares_are_those_of_the_config(fill: Fill) -> None:
     """15 % are chosen; of those 80 % become a mask, 10 % another token, 10 % stay."""
-    ids = tuple(range(len(SPECIALS), len(SPECIALS) + 200)) + (END,)
+    ids = (*range(len(SPECIALS), len(SPECIALS) + 200), END)
     chosen = masked = kept = 0
     for number in range(200):
         source, label = fill.hide(ids, number, 0)
@@ -81,7 +81,7 @@ def test_shares_are_those_of_the_config(fill: Fill) -> None:
 @pytest.mark.parametrize(("share", "mask", "random"), [(0.5, 1.0, 0.0), (0.3, 0.0, 1.0), (0.3, 0.0, 0.0)])
 def test_other_shares_can_be_had(share: float, mask: float, random: float) -> None:
     fill, _ = made(f"fill.share={share}", f"fill.mask={mask}", f"fill.random={random}")
-    ids = tuple(range(len(SPECIALS), len(SPECIALS) + 200)) + (END,)
+    ids = (*range(len(SPECIALS), len(SPECIALS) + 200), END)
     hidden = [fill.hide(ids, number, 0) for number in range(50)]
     chosen = [(source[i], ids[i]) for source, label in hidden for i in range(200) if label[i] != PAD]
     assert len(chosen) / 10_000 == pytest.approx(share, abs=0.03)
@@ -173,7 +173,7 @@ def test_the_likeliest_token_fills_a_hole(monkeypatch: pytest.MonkeyPatch) -> No
 def test_alternatives_come_best_first(fill: Fill, model: Model) -> None:
     answer = fill.answer(model, [item(fill, "20[mask]8")], Wish(n_best=4), [0])[0]
     scores = [each.score for each in answer.alternatives]
-    assert len(set(each.tokens for each in answer.alternatives)) == 4
+    assert len({each.tokens for each in answer.alternatives}) == 4
     assert scores == sorted(scores, reverse=True)
     assert answer.tokens == answer.alternatives[0].tokens
     ids = torch.tensor([item(fill, "20[mask]8").source])

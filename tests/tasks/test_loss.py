@@ -106,7 +106,8 @@ def one_by_one(model: Model, batch: Batch, true_BT: Tensor) -> Tensor:
     """States when each input is the true token or else the likeliest after the last state, written out."""
     assert batch.target_BT is not None
     memory = model.encode(batch.source, batch.source_mask_BS)
-    state, found = model.start(memory), []
+    state = model.start(memory)
+    found: list[Tensor] = []
     for at in range(batch.target_BT.shape[1]):
         token_B = batch.target_BT[:, at]
         if at:
