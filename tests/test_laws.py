@@ -207,11 +207,12 @@ def test_a_decoder_that_peeks_is_not_causal(transformer: Trained) -> None:
 @pytest.mark.usefixtures("peeking")
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 8, 9])
 def test_peeking_is_seen_whatever_the_size_of_the_vocabulary(count: int) -> None:
-    """A vocabulary so small that the token after the next may be the token itself."""
+    """With a few words, counting on from a token may lead back to it; padding, which always changes, is left out."""
     c = config.resolve("transformer", None, [*SHORT, *shrink("transformer"), "tokens.target=words"])
     vocabulary = learn([Example(("abc",), " ".join("abcdefghi"[:count]), 1)], c, [False])
     made = Trained(c, vocabulary, build(c, vocabulary.source.size, vocabulary.target.size).eval())
-    probe = Probe(made, copy.deepcopy(made.model).double(), draw_items(made, 5, 0))
+    items = [item for item in draw_items(made, 9, 0) if len(item.target) > 3][:1]
+    probe = Probe(made, copy.deepcopy(made.model).double(), items)
     with torch.inference_mode():
         assert not causal(probe).holds
 
@@ -233,7 +234,7 @@ def test_rows_that_see_each_other_are_not_batch_proof(transformer: Trained, monk
 
     def mixed(self: Model, token_R: Tensor, reading: Reading) -> tuple[Tensor, Reading]:
         logits_RV, reading = honest(self, token_R, reading)
-        return logits_RV + 3.0 * logits_RV.mean(0, keepdim=True), reading
+        return logits_RV.roll(1, 0), reading  # each row hears its neighbour; one alone hears itself
 
     monkeypatch.setattr(Model, "step", mixed)
     assert "batch-proof" in broken(transformer)

@@ -58,7 +58,8 @@ def beam(
     device = demand.limit_R.device
     spread_R = torch.arange(len(sources), device=device).repeat_interleave(width)
     state, demand = rows(state, spread_R), rows(demand, spread_R)
-    sum_BN = torch.full((len(sources), width), -torch.inf, device=device)
+    # Doubles: far down a text two tokens a hair apart would round to the same sum, and a beam of one not be greedy.
+    sum_BN = torch.full((len(sources), width), -torch.inf, dtype=torch.float64, device=device)
     sum_BN[:, 0] = 0.0
     live = Live(sum_BN, spread_R.new_empty(len(spread_R), 0), torch.empty(len(spread_R), 0, device=device))
     token = torch.full_like(spread_R, rules.first)
@@ -92,6 +93,9 @@ def advance(live: Live, exact_RV: Tensor, allowed_RV: Tensor) -> tuple[Live, Ten
 
 def best(total: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """The `width` greatest of each row; missing ones, where a row is shorter, are −∞."""
+    if width == 1:  # `topk` promises no order among equals; `argmax` takes the lower id, as greedy search does
+        place = total.argmax(-1, keepdim=True)
+        return total.gather(1, place), place
     found, place = total.topk(min(width, total.shape[1]), -1)
     lack = width - found.shape[1]
     if lack:

@@ -86,13 +86,13 @@ def sample(
     """Tokens drawn at random. A row's draws depend on the seed and its number alone, not on who shares its batch."""
     numbers = numbers or range(len(demand.limit_R))
     longest = int(demand.limit_R.max()) + 2
-    draws_RT = torch.stack([uniform(sampling.seed, number, longest) for number in numbers]).to(demand.limit_R.device)
+    draws = torch.stack([uniform(sampling.seed, number, longest) for number in numbers]).to(demand.limit_R.device)
     at = 0
 
     def choose(log_RV: Tensor, row_R: Tensor) -> Tensor:
         nonlocal at
         at += 1
-        return draw(narrow(log_RV, sampling), draws_RT[row_R, at - 1])
+        return draw(narrow(log_RV, sampling), draws[row_R, at - 1])
 
     return write(step, state, demand, rules, choose)
 
