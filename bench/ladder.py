@@ -9,13 +9,10 @@ is the accuracy at hidden characters of the same dates.
 """
 
 import argparse
-import os
 import tempfile
 import time
 from importlib.metadata import version
 from pathlib import Path
-
-import torch
 
 from regard import config
 from regard.data import builtin
@@ -24,13 +21,20 @@ from regard.training.run import train
 PRESETS = ("rnn-single", "rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "decoder",
            "encoder")  # fmt: skip
 OUT = Path(__file__).resolve().with_name("ladder.md")
+TOKENS = 1024  # padded tokens a batch
 HEAD = "| preset | parameters | exact match % (95 %) | token accuracy forced / free % | exposure gap | seconds |"
 
 
 def row(preset: str, data: Path, test: Path, steps: int, seed: int) -> str:
     """Trains one preset and gives its line of the table."""
     every = max(1, steps // 4)
-    c = config.resolve(preset, None, [f"train.steps={steps}", f"train.seed={seed}", f"train.validate_steps={every}"])
+    words = [
+        f"train.steps={steps}",
+        f"train.seed={seed}",
+        f"train.validate_steps={every}",
+        f"train.tokens_per_batch={TOKENS}",
+    ]
+    c = config.resolve(preset, None, words)
     started = time.monotonic()
     trained, _ = train(c, str(data), None, None, quiet=True)
     seconds = time.monotonic() - started
@@ -62,9 +66,8 @@ def main() -> None:
         for preset in asked.presets.split(","):
             lines.append(row(preset, data, test, asked.steps, asked.seed))
             print(lines[-1], flush=True)
-    lines += ["", f"{asked.examples} English dates, {asked.steps} steps of 2 048 tokens, seed {asked.seed}, greedy; "
-              f"2 000 held-out dates; {os.cpu_count()} cores, torch {version('torch')}, {torch.get_num_threads()} "
-              "threads. Made by `python -m bench.ladder`."]  # fmt: skip
+    lines += ["", f"{asked.examples:,} English dates, {asked.steps:,} steps of {TOKENS:,} tokens, seed {asked.seed}, greedy; "
+              f"2,000 held-out dates; torch {version('torch')}, one thread. Made by `python -m bench.ladder`."]  # fmt: skip
     asked.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     if asked.out == OUT:
         show(OUT.parent.parent / "README.md", "\n".join(lines))

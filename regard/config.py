@@ -294,10 +294,11 @@ class Train(Section):
     checkpoint_steps: Positive = 250
     validate_examples: Positive = 500  # decoded at each validation
     patience: Positive | None = None  # validations without a better one before the run ends
-    metric: Literal["exact", "bleu", "chrf", "cer", "loss", "accuracy"] = "exact"  # decides which weights are best
+    metric: str = "auto"  # decides which weights are best: exact, bleu, chrf, ter, cer, wer, loss; fill: accuracy, loss
     average: Annotated[int, Field(ge=0)] = 0  # last checkpoints whose mean is tried at the end; 0 = none
     precision: Literal["auto", "fp32", "bf16"] = "auto"
     device: str = "auto"
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # none = one for a small model, else all cores
 
     @model_validator(mode="after")
     def check(self) -> Self:

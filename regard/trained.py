@@ -13,6 +13,7 @@ from regard.data.tokens import END
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, RegardError, UsageError
 from regard.models.model import Model
+from regard.models.threads import threads
 from regard.search.write import Sampling
 from regard.tasks.choose import task
 from regard.tasks.task import Answer, Evaluation, Item, Wish
@@ -50,7 +51,8 @@ class Trained:
         given = list(texts)
         items = {number: self.item(text, number) for number, text in enumerate(given, first_number)
                  if any(columns(text))}  # fmt: skip
-        answers = self.task.answer(self.model.eval(), list(items.values()), wanted, list(items))
+        with threads(self.model):
+            answers = self.task.answer(self.model.eval(), list(items.values()), wanted, list(items))
         found = dict(zip(items, answers, strict=True))
         nothing = Answer("", 0.0, 1.0)
         return [found.get(number, nothing) for number in range(first_number, first_number + len(given))]
@@ -85,7 +87,8 @@ class Trained:
         """Scores on a file with the columns that this model was trained on."""
         table = self.read(str(path))
         items = [self.read_item(example, table.path) for example in table.examples]
-        return self.task.evaluate(self.model.eval(), items, table.examples, self.wish(beam))
+        with threads(self.model):
+            return self.task.evaluate(self.model.eval(), items, table.examples, self.wish(beam))
 
     def read_item(self, example: Example, path: str) -> Item:
         """An example of a file as numbers; what is wrong with it is told with file and line."""
@@ -105,8 +108,10 @@ class Trained:
         if not any(columns(text)):
             raise UsageError("there is nothing to look at in an empty text")
         item = self.item(text)
-        answer = self.task.answer(self.model.eval(), [item], self.wish(beam), [0])[0]
-        return record(self.task, self.model, item, self.source_tokens(text, item), "\t".join(columns(text)), answer)
+        source, shown = self.source_tokens(text, item), "\t".join(columns(text))
+        with threads(self.model):
+            answer = self.task.answer(self.model.eval(), [item], self.wish(beam), [0])[0]
+            return record(self.task, self.model, item, source, shown, answer)
 
     def source_tokens(self, text: Text, item: Item) -> list[Token]:
         """The tokens a map's columns stand for: pieces of the text, or places of a picture."""

@@ -27,6 +27,8 @@ HOLE = "[mask]"
 class Fill:
     """The hidden tokens of a text, given all the others on both sides."""
 
+    scores: tuple[str, ...] = ("accuracy", "loss")
+
     def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
         self.config = c
         self.vocabulary = vocabulary

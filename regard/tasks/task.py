@@ -79,6 +79,8 @@ class Evaluation:
 class Task(Protocol):
     """A head, a loss, a metric and the columns it reads."""
 
+    scores: tuple[str, ...]  # by which a run can be judged; the first decides unless another is asked for
+
     def columns(self) -> Columns: ...
 
     def encode(self, example: Example, folder: str) -> Item: ...

@@ -16,7 +16,7 @@ from regard.data.tokens import END, PAD, SEPARATOR, START
 from regard.data.vocabulary import Vocabulary
 from regard.models.memory import Reading
 from regard.models.model import Model
-from regard.score import corpus_scores, perplexity, position_accuracy
+from regard.score import TRANSDUCE, corpus_scores, perplexity, position_accuracy
 from regard.search.beam import beam
 from regard.search.rules import Demands, Rules, demands
 from regard.search.write import Hypothesis, greedy, sample
@@ -26,6 +26,8 @@ from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish
 
 class Transduce:
     """Next token of the target, given the source and the target so far."""
+
+    scores: tuple[str, ...] = (*TRANSDUCE, "loss")
 
     def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
         self.config = c

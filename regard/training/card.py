@@ -26,7 +26,7 @@ def card(data: Prepared, found: Evaluation, outcome: Outcome, seconds: float, pa
         "## Scores on the held-out examples",
         "",
         f"{len(data.valid.items)} examples, decoded with beam {c.search.beam}; the best weights were chosen on "
-        f"{min(len(data.valid.items), c.train.validate_examples)} of them by {c.train.metric}, so a fresh test file "
+        f"{min(len(data.valid.items), c.train.validate_examples)} of them by {data.metric}, so a fresh test file "
         "is the better judge. 95 % intervals.",
         "",
         "| score | value | signature |", "|---|---|---|", *rows, *facts,

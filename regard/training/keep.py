@@ -38,7 +38,7 @@ class Keeper:
 
     def __init__(self, metric: str, average: int, folder: Path | None) -> None:
         self.metric = metric
-        self.sign = -1.0 if metric in ("loss", "cer") else 1.0
+        self.sign = -1.0 if metric in ("loss", "cer", "wer", "ter") else 1.0
         self.best: Best | None = None
         self.since_best = 0
         self.last: deque[Weights] = deque(maxlen=average or 1)

@@ -5,11 +5,10 @@ import time
 from io import BytesIO
 from pathlib import Path
 
-import torch
-
 from regard import config
-from regard.errors import ConfigError, Interrupted, UsageError
+from regard.errors import Interrupted, UsageError
 from regard.models.build import build
+from regard.models.threads import threads
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
 from regard.training.card import card
@@ -42,17 +41,17 @@ def train(
         claim(folder)  # not before: data that can not be read must not cost the run that stands there
     report = Report(c.train, folder, quiet)
     parameters = sum(weight.numel() for weight in model.parameters())
-    for line in (*data.notes, announcement(data, parameters)):
-        report.say(line)
     started = time.monotonic()
     try:
-        with stopping(c.train) as stop:
-            outcome = loop(data, model, report, Keeper(c.train.metric, c.train.average, folder), stop)
+        with stopping(c.train) as stop, threads(model, c.train.threads) as count:
+            for line in (*data.notes, announcement(data, parameters, count)):
+                report.say(line)
+            outcome = loop(data, model, report, Keeper(data.metric, c.train.average, folder), stop)
             trained = Trained(c, data.vocabulary, model.to("cpu").eval())
             found = judge(trained, data, outcome)
             if folder is not None:
                 text = card(data, found, outcome, time.monotonic() - started, parameters, command)
-                trained.save(folder, {"README.md": text.encode(), **pictures(report, c), **logged(folder)})
+                trained.save(folder, {"README.md": text.encode(), **pictures(report, data.metric), **logged(folder)})
     finally:
         report.close()
     if stop.signal is not None:
@@ -64,9 +63,6 @@ def train(
 def refuse_early(c: config.Config, folder: Path | None, force: bool) -> None:
     """What can not end well is refused before the data are read and before anything in the folder is touched."""
     device(c.train)
-    if (c.train.metric == "accuracy") if c.task != "fill" else (c.train.metric not in ("accuracy", "loss")):
-        known = "accuracy and loss" if c.task == "fill" else "exact, bleu, chrf, cer and loss"
-        raise ConfigError(f"train.metric: {c.train.metric} is not a score of the task {c.task}; it has {known}")
     if folder is None:
         return
     if folder.exists() and not folder.is_dir():
@@ -86,11 +82,11 @@ def claim(folder: Path) -> None:
         raise UsageError(f"{folder}: can not be made or cleared: {error.strerror}") from None
 
 
-def announcement(data: Prepared, parameters: int) -> str:
+def announcement(data: Prepared, parameters: int, count: int) -> str:
     t = data.config.train
     limit = f"{t.steps} steps" + (f", at most {t.minutes:g} minutes" if t.minutes is not None else "")
     return (f"{data.config.preset or 'model'}: {parameters:,} parameters, {len(data.train.items)} examples to train "
-            f"on, {len(data.valid.items)} to validate; {limit}, {torch.get_num_threads()} threads")  # fmt: skip
+            f"on, {len(data.valid.items)} to validate; {limit}, {count} thread(s)")  # fmt: skip
 
 
 def judge(trained: Trained, data: Prepared, outcome: Outcome) -> Evaluation:
@@ -99,9 +95,9 @@ def judge(trained: Trained, data: Prepared, outcome: Outcome) -> Evaluation:
     return data.task.evaluate(trained.model, data.valid.items[:count], data.valid.examples[:count], trained.wish())
 
 
-def pictures(report: Report, c: config.Config) -> dict[str, bytes]:
+def pictures(report: Report, metric: str) -> dict[str, bytes]:
     drawn = BytesIO()
-    plot.curves(report.log, c.train.metric, drawn)
+    plot.curves(report.log, metric, drawn)
     return {"curves.svg": drawn.getvalue()}
 
 
