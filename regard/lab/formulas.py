@@ -88,9 +88,10 @@ def lookups(c: config.Config) -> int:
 def grid(e: config.ImageEncoder) -> list[tuple[int, int, int]]:
     """Channels in, channels out and pixels out of each convolution of a grid."""
     halvings = e.patch.bit_length() - 1
-    widths = [max(8, e.width >> (halvings - i)) for i in range(halvings)] + [e.width]
-    halves = [(a, b, (e.size >> i) ** 2) for i, (a, b) in enumerate(pairwise(widths), start=1)]
-    return [(e.channels, widths[0], e.size**2), *halves, *[(e.width, e.width, (e.size // e.patch) ** 2)] * e.layers]
+    widths = [e.channels, *[max(8, e.width >> (halvings - i)) for i in range(1, halvings)], e.width]
+    first = 1 if halvings else 0  # without a halving there is one convolution of all pixels
+    halves = [(a, b, (e.size >> i) ** 2) for i, (a, b) in enumerate(pairwise(widths), start=first)]
+    return [*halves, *[(e.width, e.width, (e.size // e.patch) ** 2)] * e.layers]
 
 
 # ── parameters ───────────────────────────────────────────────────────────────────────────────────────────────────────
