@@ -4,8 +4,8 @@
     python -m bench.ladder --presets rnn,conv --steps 300 --out /tmp/ladder.md
 
 Parameters, exact match on held-out dates with its interval, the exposure gap (token accuracy given the true prefix
-minus token accuracy given the model's own), and seconds of processor time spent training on one thread. The encoder-only preset writes no target: its row
-is the accuracy at hidden characters of the same dates.
+minus token accuracy given the model's own), and seconds of processor time spent training on one thread. The
+encoder-only preset writes no target: its row is the accuracy at hidden characters of the same dates.
 """
 
 import argparse

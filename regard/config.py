@@ -19,9 +19,18 @@ Positive = Annotated[int, Field(ge=1, le=1_000_000)]
 Layers = Annotated[int, Field(ge=1, le=1000)]
 Share = Annotated[float, Field(ge=0.0, lt=1.0, allow_inf_nan=False)]
 Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
-Real = Annotated[float, Field(allow_inf_nan=False)]
 
-Names = Annotated[tuple[str, ...], Field(strict=False), BeforeValidator(lambda v: (v,) if isinstance(v, str) else v)]
+
+def as_names(value: Any) -> Any:
+    """Columns as the command line writes them: `lemma,tags`, or a position as a number."""
+    listed = value.split(",") if isinstance(value, str) else [value] if isinstance(value, int) else value
+    return (
+        tuple(str(each) if isinstance(each, int) else each for each in listed) if isinstance(listed, list) else listed
+    )
+
+
+Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]
+Names = Annotated[tuple[str, ...], BeforeValidator(as_names)]
 
 Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
 ScoreName = Literal["dot", "scaled", "bilinear", "reduced-rank", "additive", "distance", "mean"]
@@ -38,6 +47,21 @@ class Section(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
+    @model_validator(mode="before")
+    @classmethod
+    def unset(cls, given: Any) -> Any:
+        """The word `none` takes back a setting that may be none."""
+        if not isinstance(given, dict):
+            return given
+        may = {name for name, field in cls.model_fields.items() if type(None) in get_args(field.annotation)}
+        return {name: None if value == "none" and name in may else value for name, value in given.items()}
+
+    def refuse_idle(self, names: tuple[str, ...], where: str, why: str) -> None:
+        """Settings that would do nothing here are refused when they were changed."""
+        for name in names:
+            if getattr(self, name) != type(self).model_fields[name].default:
+                refuse(f"{where}.{name}", why)
+
 
 # ── data and tokens ──────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -46,7 +70,7 @@ class Data(Section):
     """What is read from the file."""
 
     source: Names = ()  # columns by name or position from 1; () = the first of two
-    target: str = ""  # one column; "" = the second of two
+    target: Name = ""  # one column; "" = the second of two
     tags: Names = ()  # source columns whose words are tags, each one token
     max_source: Positive = 256  # tokens; longer lines are left out of training and cut, with a warning, in `run`
     max_target: Positive = 256
@@ -58,7 +82,7 @@ class Tokens(Section):
 
     source: Kind = "characters"
     target: Kind = "characters"
-    size: Positive = 8000  # of a vocabulary of words, bpe or unigram
+    size: Positive = 8000  # of a vocabulary: words, bpe or unigram pieces, characters at most
     target_size: Positive | None = None  # of the target's, where it has its own; none = size
     shared: bool = False  # one vocabulary for both sides
 
@@ -66,6 +90,8 @@ class Tokens(Section):
     def check(self) -> Self:
         if self.shared and self.source != self.target:
             refuse("tokens.shared", f"one vocabulary can not hold {self.source} and {self.target} tokens")
+        if self.shared and self.target_size is not None:
+            refuse("tokens.target_size", "with tokens.shared=true there is one vocabulary, of tokens.size")
         return self
 
 
@@ -89,6 +115,9 @@ class Lookup(Section):
     def check_heads(self, width: int, where: str) -> None:
         if width % self.heads:
             refuse(f"{where}.heads", f"width {width} can not be divided by {self.heads} heads")
+
+
+LOOKUP = ("score", "rank", "heads", "projections")
 
 
 class RecurrentEncoder(Section):
@@ -172,7 +201,21 @@ class ImageEncoder(AttentionBlocks):
         if self.form == "grid" and self.patch & (self.patch - 1):
             refuse("encoder.patch", f"a grid halves the picture again and again; {self.patch} is not a power of two")
         check_added(self.position, "encoder", "a picture")
-        self.check_heads(self.width, "encoder")
+        if self.form == "grid":
+            blocks = (
+                "score",
+                "rank",
+                "projections",
+                "heads",
+                "feedforward",
+                "gated",
+                "activation",
+                "norm",
+                "norm_first",
+            )
+            self.refuse_idle(blocks, "encoder", "a grid has no blocks of attention; encoder.form=patches has")
+        else:
+            self.check_heads(self.width, "encoder")
         return self
 
 
@@ -207,6 +250,8 @@ class RecurrentDecoder(Lookup):
     def check(self) -> Self:
         if self.attends:
             self.check_heads(self.width, "decoder")
+        else:
+            self.refuse_idle(LOOKUP, "decoder", f"with decoder.context={self.context} there is no attention")
         check_added(self.position, "decoder", "a recurrent network")
         return self
 
@@ -399,12 +444,14 @@ def check_decoder(c: Config) -> None:
             check_copy(c)
         if isinstance(c.encoder, Nothing) and c.decoder.bridge != "zero":
             refuse("decoder.bridge", f"{c.decoder.bridge} comes from an encoder, and there is none; say zero")
-        if c.decoder.attends:
-            check_lookup(c, c.decoder)
-    if isinstance(c.decoder, ConvolutionalDecoder) and not isinstance(c.encoder, Nothing):
-        check_lookup(c, c.decoder)
-    if isinstance(c.decoder, AttentionDecoder) and not isinstance(c.encoder, Nothing):
-        check_lookup(c, c.decoder)
+        if not isinstance(c.encoder, Nothing) and c.decoder.context == "none" and c.decoder.bridge == "zero":
+            refuse(
+                "decoder.bridge", "with the bridge zero and the context none nothing of the source reaches the decoder"
+            )
+    if isinstance(c.decoder, ConvolutionalDecoder) and isinstance(c.encoder, Nothing):
+        c.decoder.refuse_idle(LOOKUP, "decoder", "without an encoder there is nothing to attend to")
+    if not isinstance(c.encoder, Nothing) and not isinstance(c.decoder, Nothing):
+        check_lookup(c.encoder.width, c.decoder)
 
 
 def check_copy(c: Config) -> None:
@@ -417,15 +464,11 @@ def check_copy(c: Config) -> None:
                    f"and {getattr(decoder, name)}; the bridge last has no such need")  # fmt: skip
 
 
-def check_lookup(c: Config, decoder: RecurrentDecoder | ConvolutionalDecoder | AttentionDecoder) -> None:
+def check_lookup(width: int, decoder: RecurrentDecoder | ConvolutionalDecoder | AttentionDecoder) -> None:
     """Without projections the two sides are compared as they are, so they must fit."""
-    assert not isinstance(c.encoder, Nothing)
-    if decoder.projections:
-        return
-    if isinstance(c.encoder, Nothing) or c.encoder.width == decoder.width:
-        return
-    refuse("decoder.projections", f"without projections encoder and decoder need one width; found "
-           f"{c.encoder.width} and {decoder.width}")  # fmt: skip
+    if not decoder.projections and width != decoder.width:
+        refuse("decoder.projections", f"without projections encoder and decoder need one width; found "
+               f"{width} and {decoder.width}")  # fmt: skip
 
 
 def check_tying(c: Config) -> None:
@@ -470,7 +513,6 @@ def preset_text(name: str) -> str:
 
 def resolve(preset: str | None = None, file: str | Path | None = None, words: list[str] | None = None) -> Config:
     """One config out of a preset, a file and `a.b=c` words, each laid over the one before."""
-    below: Tree = {}
     from_file = read_toml(Path(file)) if file else {}
     name = preset or from_file.get("preset") or "rnn-attention"
     below = lay(parse_toml(preset_text(str(name)), f"preset {name}"), {"preset": name})

@@ -1,7 +1,7 @@
 """Text in, text out: a model together with its tokens and its task, loaded from a folder or fresh from training."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -57,6 +57,15 @@ class Trained:
         nothing = Answer("", 0.0, 1.0)
         return [found.get(number, nothing) for number in range(first_number, first_number + len(given))]
 
+    def likelihood(self, texts: Sequence[Text], targets: Sequence[str]) -> list[Answer]:
+        """How likely the model finds each target for its text: `.confidence` is its probability."""
+        if not isinstance(self.task, Transduce):
+            raise UsageError(f"the task {self.config.task} writes no target that could be rated")
+        items = [replace(self.item(text, number), target=self.vocabulary.target.encode(target).ids)
+                 for number, (text, target) in enumerate(zip(texts, targets, strict=True))]  # fmt: skip
+        with threads(self.model):
+            return self.task.likelihood(self.model.eval(), items, self.wish())
+
     def wish(self, beam: int | None = None, sampling: Sampling | None = None) -> Wish:
         """What the config says about searching, or another beam."""
         return Wish(
@@ -71,7 +80,7 @@ class Trained:
         if len(parts) != len(self.vocabulary.is_tags):
             raise DataError(f"text {number + 1}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
                             f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
-        return self.fitting(self.task.encode(Example(parts, None, number + 1), "."), f"text {number + 1}")
+        return self.fitting(self.task.ask(parts, "."), f"text {number + 1}")
 
     def fitting(self, item: Item, where: str) -> Item:
         """The item with a source of at most data.max_source tokens, its end not counted."""

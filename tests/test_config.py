@@ -186,7 +186,11 @@ REFUSALS: list[tuple[config.Tree, list[str], str, str]] = [
     (CAPTION, ["encoder.size=30"], "encoder.patch", "size 30 can not be divided into places of 4 pixels"),
     (CAPTION, ["encoder.size=33", "encoder.patch=3"], "encoder.patch", "3 is not a power of two"),
     (CAPTION, ["encoder.position=relative"], "encoder.position", "a picture has none"),
-    (CAPTION, ["encoder.heads=5"], "encoder.heads", "divided by 5 heads"),
+    (CAPTION, ["encoder.form=patches", "encoder.heads=5"], "encoder.heads", "divided by 5 heads"),
+    (CAPTION, ["encoder.heads=2"], "encoder.heads", "a grid has no blocks of attention"),
+    (CAPTION, ["decoder.context=none", "decoder.bridge=zero"], "decoder.bridge", "nothing of the source reaches"),
+    ({}, ["decoder.context=none", "decoder.heads=4"], "decoder.heads", "there is no attention"),
+    ({}, ["tokens.shared=true", "tokens.target_size=9"], "tokens.target_size", "one vocabulary"),
     ({}, ["fill.mask=0.9", "fill.random=0.2"], "fill.random", "are more than all"),
     ({}, ["train.average=1"], "train.average", "say 0 or at least 2"),
     ({}, ["train.steps=10", "train.warmup=10"], "train.warmup", "10 steps of warm-up leave nothing of 10 steps"),
@@ -241,7 +245,6 @@ def test_what_the_refusals_spoil_is_sound_before(base: config.Tree) -> None:
     ("base", "words"),
     [
         ({}, ["encoder.width=129", "encoder.directions=forward"]),
-        ({}, ["decoder.context=none", "decoder.heads=3"]),  # nothing is looked up, so heads divide nothing
         ({}, ["decoder.bridge=copy"]),
         ({}, ["decoder.projections=false"]),
         ({}, ["train.steps=10", "train.warmup=10", "train.schedule=inverse-sqrt"]),

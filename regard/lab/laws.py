@@ -58,7 +58,7 @@ class Probe:
         return replace(made, source=made.source.double()) if made.source.is_floating_point() else made
 
     def logits(self, batch: Batch) -> Tensor:
-        found: Tensor = self.exact.output(self.exact(batch))
+        found: Tensor = self.exact.output(self.exact(batch).states_BTD)
         return found
 
 

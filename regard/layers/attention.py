@@ -50,7 +50,7 @@ def weigh(scores_BHTS: Tensor, mask: Tensor | None) -> Tensor:
 def weights(query_BHTK: Tensor, held: Held, score: Score, sight: Sight) -> Tensor:
     """How much each query looks at each key, explicitly: (B, H, T, S), rows sum to 1."""
     scores_BHTS = score(query_BHTK, held.key_BHSK)
-    return weigh(scores_BHTS if sight.bias is None else scores_BHTS + sight.bias, sight.mask)
+    return weigh(scores_BHTS if sight.bias is None else scores_BHTS + sight.bias.to(scores_BHTS.dtype), sight.mask)
 
 
 def lookup(query_BHTK: Tensor, held: Held, score: Score, sight: Sight) -> Tensor:
@@ -76,24 +76,26 @@ class Attention(nn.Module):
         super().__init__()
         self.heads = heads
         self.score = score
-        self.query = nn.Linear(width, width) if projections else nn.Identity()
-        self.key = nn.Linear(memory_width, width) if projections else nn.Identity()
+        self.query = nn.Linear(width, width) if projections and score.compares else nn.Identity()
+        self.key = nn.Linear(memory_width, width) if projections and score.compares else nn.Identity()
         self.value = nn.Linear(memory_width, width) if projections else nn.Identity()
         self.output = nn.Linear(width, width) if projections else nn.Identity()
 
     def hold(self, states_BSM: Tensor, sight: Sight | None = None) -> Held:
         """Keys and values of a memory, made once."""
-        key_BHSK = split(self.key(states_BSM), self.heads)
+        value_BHSK = split(self.value(states_BSM), self.heads)
+        key_BHSK = split(self.key(states_BSM), self.heads) if self.score.compares else value_BHSK
         key_BHSK = key_BHSK if sight is None else sight.turn(key_BHSK)
-        return Held(self.score.prepare_keys(key_BHSK), split(self.value(states_BSM), self.heads))
+        return Held(self.score.prepare_keys(key_BHSK), value_BHSK)
 
     def forward(self, x_BTD: Tensor, held: Held, sight: Sight) -> Tensor:
         """What each position of `x_BTD` finds in what is held."""
         query_BHTK = sight.turn(split(self.query(x_BTD), self.heads))
-        query_BHTK = self.score.prepare_queries(query_BHTK)
+        prepared = self.score.prepare_queries(query_BHTK)  # a score may change their width
         if tap := listening():
-            tap.hear(self, weights(query_BHTK, held, self.score, sight))
-        found_BTD: Tensor = self.output(join(lookup(query_BHTK, held, self.score, sight)))
+            tap.hear(self, weights(prepared, held, self.score, sight))
+        found_BHTK = lookup(prepared, held, self.score, sight)
+        found_BTD: Tensor = self.output(join(tap.change(self, found_BHTK) if tap else found_BHTK))
         return found_BTD
 
 

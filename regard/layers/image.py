@@ -17,8 +17,9 @@ def keep_size(convolution: nn.Module) -> None:
 class Grid(nn.Module):
     """Convolutions that halve the picture until a place is `patch` pixels wide (Xu et al. 2015 read such a grid)."""
 
-    def __init__(self, channels: int, width: int, patch: int, layers: int) -> None:
+    def __init__(self, channels: int, width: int, patch: int, layers: int, dropout: nn.Module) -> None:
         super().__init__()
+        self.dropout = dropout
         halvings = patch.bit_length() - 1
         widths = [channels, *[max(8, width >> (halvings - i)) for i in range(1, halvings)], width]
         steps = [2] * halvings if halvings else [1]
@@ -35,7 +36,8 @@ class Grid(nn.Module):
             x = F.relu(half(x))
         for layer in self.layers:
             x = x + F.relu(layer(x))
-        return x.flatten(2).transpose(1, 2)
+        places_BSD: Tensor = self.dropout(x.flatten(2).transpose(1, 2))
+        return places_BSD
 
 
 class Patches(nn.Module):

@@ -50,14 +50,18 @@ class Cell(nn.Module):
         if lengths_B is None:
             out_BTD, *last = self.kernel(x_BTE, None, state)
             return out_BTD, tuple(part[0] for part in last)
-        packed = pack_padded_sequence(x_BTE, lengths_B.cpu(), batch_first=True, enforce_sorted=False)
+        # A row without a token can not be packed; it goes through one step, and its state is put back.
+        lengths = lengths_B.clamp(min=1).cpu()
+        packed = pack_padded_sequence(x_BTE, lengths, batch_first=True, enforce_sorted=False)
         assert packed.sorted_indices is not None
         assert packed.unsorted_indices is not None
         ordered = tuple(part[packed.sorted_indices] for part in state)
         data, *last = self.kernel(packed.data, packed.batch_sizes, ordered)
         packed = PackedSequence(data, packed.batch_sizes, packed.sorted_indices, packed.unsorted_indices)
         out_BTD, _ = pad_packed_sequence(packed, batch_first=True, total_length=x_BTE.shape[1])
-        return out_BTD, tuple(part[0][packed.unsorted_indices] for part in last)
+        new = tuple(part[0][packed.unsorted_indices] for part in last)
+        kept_B1 = (lengths_B > 0)[:, None]
+        return out_BTD, tuple(torch.where(kept_B1, a, b) for a, b in zip(new, state, strict=True))
 
 
 class Gru(Cell):

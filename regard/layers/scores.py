@@ -14,6 +14,7 @@ class Score(nn.Module):
     """q · k: `dot`. Others change how queries and keys are prepared, or the scale."""
 
     product = True  # compared by a dot product times `scale`
+    compares = True  # looks at queries and keys at all
 
     def __init__(self, scale: float = 1.0) -> None:
         super().__init__()
@@ -80,8 +81,13 @@ class Distance(Score):
 class Mean(Score):
     """No query at all: every key counts the same. The baseline that attention improves on."""
 
+    compares = False
+
+    def prepare_keys(self, key_BHSK: Tensor) -> Tensor:
+        return torch.zeros_like(key_BHSK[..., :1])
+
     def prepare_queries(self, query_BHTK: Tensor) -> Tensor:
-        return torch.zeros_like(query_BHTK)
+        return torch.zeros_like(query_BHTK[..., :1])
 
 
 class Additive(Score):

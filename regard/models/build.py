@@ -109,7 +109,7 @@ def embedding(c: config.Config, side: config.Section, vocabulary: int) -> Embedd
 
 def picture(e: config.ImageEncoder) -> nn.Module:
     if e.form == "grid":
-        return Grid(e.channels, e.width, e.patch, e.layers)
+        return Grid(e.channels, e.width, e.patch, e.layers, Dropout(e.dropout))
     return Patches(e.channels, e.width, e.patch)
 
 

@@ -39,10 +39,11 @@ class RecurrentEncoder(Encoder):
     def read(self, x_BSE: Tensor, at_BS: Tensor, mask_BS: Tensor) -> Memory:
         final: list[Cells] = []
         x = x_BSE  # its width changes after the first layer
-        for number, layer in enumerate(self.layers):
-            x, last = layer(self.dropout(x) if number else x, mask_BS)
+        for layer in self.layers:
+            x, last = layer(x, mask_BS)
+            x = self.dropout(x)
             final.append(last)
-        return Memory(x, mask_BS, final[-1][0], tuple(final))
+        return Memory(x, mask_BS, final[-1][0], final=tuple(final))
 
 
 class ConvolutionalEncoder(Encoder):

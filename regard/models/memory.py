@@ -18,6 +18,7 @@ class Memory:
     states_BSM: Tensor
     mask_BS: Tensor  # True where a real token is
     last_BM: Tensor  # the state after the last real token
+    source_BS: Tensor | None = None  # the tokens that were read; none = a picture
     final: tuple[Cells, ...] = ()  # of a recurrent encoder: the last state of each layer
     keys: tuple[Held, ...] = ()  # of each attention that reads this memory
 
@@ -49,8 +50,19 @@ class Reading:
         )
 
 
+@dataclass(frozen=True)
+class Read:
+    """What a head reads: a state at each position, which positions are real, and what was looked up on the way."""
+
+    states_BTD: Tensor
+    mask_BT: Tensor
+    memory: Memory
+
+
 def last_real_state(states_BSM: Tensor, mask_BS: Tensor) -> Tensor:
-    """The state at the last real position of each row."""
+    """The state at the last real position of each row; zeros where there are no positions at all."""
+    if not mask_BS.shape[1]:
+        return states_BSM.new_zeros(states_BSM.shape[0], states_BSM.shape[2])
     at_S = torch.arange(mask_BS.shape[1], device=mask_BS.device)
     last_B = (at_S * mask_BS).amax(1)
     return states_BSM[torch.arange(len(states_BSM), device=mask_BS.device), last_B]

@@ -5,16 +5,18 @@ state = model.start(memory)
 logits, state = model.decode(target, memory, state)       all at once, or a token at a time: the same numbers
 """
 
+from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from regard.data.batch import Batch
+from regard.data.tokens import PAD
 from regard.layers.embedding import Embedding, Output
 from regard.models.decoders import Decoder
 from regard.models.encoders import Encoder, everywhere
-from regard.models.memory import Memory, Reading
+from regard.models.memory import Memory, Read, Reading
 
 
 class Model(nn.Module):
@@ -44,15 +46,22 @@ class Model(nn.Module):
         """Token ids (B, S) with their mask, or pictures (B, C, Y, X), as a memory that is ready to be looked up."""
         x_BSE = self.source_embedding(source)
         memory: Memory = self.encoder(x_BSE, everywhere(x_BSE) if mask_BS is None else mask_BS)
+        memory = memory if source.is_floating_point() else replace(memory, source_BS=source)
         return memory if self.decoder is None else self.decoder.read(memory)
 
     def start(self, memory: Memory) -> Any:
         """The decoder's first state."""
         assert self.decoder is not None
+        return self.through(memory)[1] if self.prefix else self.decoder.start(memory)
+
+    def through(self, memory: Memory) -> tuple[Tensor, Any]:
+        """The decoder's own states over a source that it reads as its prefix, and the state after it."""
+        assert self.decoder is not None
         state = self.decoder.start(memory)
-        if self.prefix:
-            _, state = self.decoder(memory.states_BSM, memory, state, memory.mask_BS)
-        return state
+        if not memory.mask_BS.shape[1]:
+            return memory.states_BSM, state
+        states_BTD, state = self.decoder(memory.states_BSM, memory, state, memory.mask_BS)
+        return states_BTD, state
 
     def states(self, target_BT: Tensor, memory: Memory, state: Any) -> tuple[Tensor, Any]:
         """Decoder states, from which the output layer makes logits."""
@@ -66,12 +75,13 @@ class Model(nn.Module):
         states_BTD, state = self.states(target_BT, memory, state)
         return self.output(states_BTD), state
 
-    def forward(self, batch: Batch) -> Tensor:
-        """States at every position that a loss may count: of the target, or of the source if there is no decoder."""
+    def forward(self, batch: Batch) -> Read:
+        """States at every position that a loss may count: of the target, or of the source if there is no target."""
         memory = self.encode(batch.source, batch.source_mask_BS)
-        if self.decoder is None or batch.target_BT is None:
-            return memory.states_BSM
-        return self.states(batch.target_BT, memory, self.start(memory))[0]
+        if batch.target_BT is not None:
+            states_BTD, _ = self.states(batch.target_BT, memory, self.start(memory))
+            return Read(states_BTD, batch.target_BT != PAD, memory)
+        return Read(self.through(memory)[0] if self.prefix else memory.states_BSM, memory.mask_BS, memory)
 
     def reading(self, source: Tensor, mask_BS: Tensor | None = None) -> Reading:
         """What a search starts from, one row for each source."""

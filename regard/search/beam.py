@@ -10,10 +10,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from regard.data.tokens import END
 from regard.layers.rows import rows
-from regard.search.rules import Demands, Rules, obey
+from regard.search.rules import Demands, Rules, log_probabilities, obey
 from regard.search.write import Hypothesis, Step, hypothesis, normalise
 
 
@@ -37,7 +38,7 @@ class Source:
     finished: list[Hypothesis] = field(default_factory=list)
 
     def add(self, found: Hypothesis) -> None:
-        self.finished = sorted([*self.finished, found], key=lambda h: -h.score)[: self.width]
+        self.finished = sorted([*self.finished, found], key=lambda h: (-h.score, h.tokens))[: self.width]
 
     def done(self, best_live: float) -> bool:
         """A live one can only lose log probability; dividing by the longest length is the best it can hope for."""
@@ -65,7 +66,7 @@ def beam(
     token = torch.full_like(spread_R, rules.first)
     while going:  # sources leave when they are done, so R has no one size in here
         logits, state = step(token, state)
-        exact = logits.float().log_softmax(-1)
+        exact = log_probabilities(logits)
         live, origin = advance(live, exact, obey(exact, live.written_RT, rules, demand))
         live = set_apart(live, going)
         kept_rows = still_going(live, going)
@@ -92,16 +93,18 @@ def advance(live: Live, exact_RV: Tensor, allowed_RV: Tensor) -> tuple[Live, Ten
 
 
 def best(total: Tensor, width: int) -> tuple[Tensor, Tensor]:
-    """The `width` greatest of each row; missing ones, where a row is shorter, are −∞."""
-    if width == 1:  # `topk` promises no order among equals; `argmax` takes the lower id, as greedy search does
-        place = total.argmax(-1, keepdim=True)
-        return total.gather(1, place), place
-    found, place = total.topk(min(width, total.shape[1]), -1)
-    lack = width - found.shape[1]
-    if lack:
-        found = torch.nn.functional.pad(found, (0, lack), value=-torch.inf)
-        place = torch.nn.functional.pad(place, (0, lack))
-    return found, place
+    """The `width` greatest of each row, of equal ones the first; missing ones, where a row is shorter, are −∞."""
+    count = min(width, total.shape[1])
+    found, place = total.topk(min(count + 1, total.shape[1]), -1)
+    if found.shape[1] > count and bool((found[:, count - 1] == found[:, count]).any()):
+        # A tie at the edge, where `topk` promises no order.
+        found, place = total.sort(dim=-1, descending=True, stable=True)
+    else:
+        place, order = place.sort(-1)
+        found, order = found.gather(1, order).sort(dim=-1, descending=True, stable=True)
+        place = place.gather(1, order)
+    lack = width - count
+    return F.pad(found[:, :count], (0, lack), value=-torch.inf), F.pad(place[:, :count], (0, lack))
 
 
 def set_apart(live: Live, going: list[Source]) -> Live:

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from regard.data.tokens import CLASS, END, MASK, PAD, SEPARATOR, START
-from regard.layers.rows import rows
 
 NOTHING = -1  # a place where no token is demanded
+LOWEST = -1e9  # the log probability of what can not be
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,14 @@ class Demands:
     limit_R: Tensor
     prefix_RT: Tensor
 
-    def rows(self, index_R: Tensor) -> "Demands":
-        return Demands(rows(self.limit_R, index_R), rows(self.prefix_RT, index_R))
+
+def log_probabilities(logits_RV: Tensor) -> Tensor:
+    """What a step said, as log probabilities that are always numbers.
+
+    A model whose numbers have gone must not hold a search up for ever: what is not finite counts as next to impossible,
+    so −∞ is left to the rules and the end can always be reached.
+    """
+    return logits_RV.float().log_softmax(-1).nan_to_num(nan=LOWEST, neginf=LOWEST)
 
 
 def demands(limits: Sequence[int], prefixes: Sequence[Sequence[int]] | None, device: torch.device) -> Demands:

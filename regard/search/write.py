@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.data.batch import mix, pad
 from regard.data.tokens import END
 from regard.layers.rows import rows
-from regard.search.rules import Demands, Rules, obey
+from regard.search.rules import Demands, Rules, log_probabilities, obey
 
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 Choose = Callable[[Tensor, Tensor], Tensor]  # allowed log probabilities (R, V) and row numbers to tokens (R,)
@@ -52,14 +52,14 @@ def write(
     finished: dict[int, Hypothesis] = {}
     while len(row):  # rows leave when they have ended, so R has no one size in here
         logits, state = step(token, state)
-        exact = logits.float().log_softmax(-1)
+        exact = log_probabilities(logits)
         token = choose(obey(exact, written, rules, demand), row)
         log = torch.cat([log, exact.gather(1, token[:, None])], 1)
         ended = token == END
         for place in ended.nonzero().flatten().tolist():
             finished[int(row[place])] = hypothesis(written[place].tolist(), log[place].tolist(), penalty)
         written = torch.cat([written, token[:, None]], 1)
-        if finished and bool(ended.any()):
+        if bool(ended.any()):
             kept = (~ended).nonzero().flatten()
             row, token, written, log = rows((row, token, written, log), kept)
             state, demand = rows(state, kept), rows(demand, kept)
@@ -72,10 +72,10 @@ def hypothesis(tokens: Sequence[int], logs: Sequence[float], penalty: float) -> 
 
 @dataclass(frozen=True)
 class Sampling:
-    """How to draw: temperature, the k likeliest, the likeliest that together reach p; each 0 or 1 = no limit."""
+    """How to draw: from the `top_k` likeliest (0 = all), from the likeliest that together reach `top_p` (1 = all)."""
 
     seed: int = 0
-    temperature: float = 1.0
+    temperature: float = 1.0  # above 0: lower is bolder
     top_k: int = 0
     top_p: float = 1.0
 
@@ -126,15 +126,20 @@ def last_possible(probability_RV: Tensor) -> Tensor:
 
 
 def given(
-    step: Step, state: Any, targets: Sequence[Sequence[int]], rules: Rules, penalty: float = 0.0
+    step: Step,
+    state: Any,
+    targets: Sequence[Sequence[int]],
+    rules: Rules,
+    penalty: float = 0.0,
+    device: torch.device | None = None,
 ) -> list[Hypothesis]:
     """Exact log probabilities of given targets, the end included."""
-    target_BT = pad([[*ids, END] for ids in targets])
-    token_R = torch.full((len(targets),), rules.first)
+    target_BT = pad([[*ids, END] for ids in targets]).to(device)
+    token_R = torch.full((len(targets),), rules.first, device=device)
     logs = []
     for next_R in target_BT.unbind(1):
         logits_RV, state = step(token_R, state)
-        logs.append(logits_RV.float().log_softmax(-1).gather(1, next_R[:, None]))
+        logs.append(log_probabilities(logits_RV).gather(1, next_R[:, None]))
         token_R = next_R
     table = torch.cat(logs, 1).tolist()
     return [hypothesis(ids, row[: len(ids) + 1], penalty) for ids, row in zip(targets, table, strict=True)]

@@ -3,7 +3,9 @@
 In a text to be filled, `[mask]` stands for one hidden token.
 """
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -12,14 +14,13 @@ from torch import Tensor
 from regard import config
 from regard.data.batch import Batch, mix, pad
 from regard.data.read import Columns, Example
-from regard.data.tokens import END, MASK, PAD, SPECIALS
+from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS
 from regard.data.vocabulary import Vocabulary
 from regard.models.model import Model
 from regard.score import Metric, perplexity
 from regard.score.intervals import wilson_interval
-from regard.tasks.loss import token_loss
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish
-from regard.tasks.transduce import runs
+from regard.tasks.loss import NOTHING_JUDGED, judged, token_loss
+from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
 HOLE = "[mask]"
 
@@ -37,10 +38,16 @@ class Fill:
         return Columns(self.config.data.source, None)
 
     def encode(self, example: Example, folder: str) -> Item:
-        pieces = [self.vocabulary.source.encode(piece).ids for piece in "\t".join(example.source).split(HOLE)]
-        ids = list(pieces[0])
-        for piece in pieces[1:]:
-            ids += [MASK, *piece]
+        return Item((*self.vocabulary.encode_source(example.source).ids, END), ())
+
+    def ask(self, columns: Sequence[str], folder: str) -> Item:
+        """Only in a question does `[mask]` mean a hidden token; in data it is six characters."""
+        ids: list[int] = []
+        for number, (text, is_tags) in enumerate(zip(columns, self.vocabulary.is_tags, strict=True)):
+            ids += [SEPARATOR] if number else []
+            for place, piece in enumerate([text] if is_tags else text.split(HOLE)):
+                ids += [MASK] if place else []
+                ids += self.vocabulary.source.encode_columns([piece], [is_tags]).ids
         return Item((*ids, END), ())
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
@@ -53,10 +60,13 @@ class Fill:
         """The ids with some hidden, and labels that are PAD but at the chosen places; at least one is chosen."""
         rule = self.config.fill
         draw = np.random.default_rng(mix(self.config.train.seed, "fill", epoch, number))
-        chance = draw.random((2, len(ids) - 1))
-        chosen = {int(i) for i in (chance[0] < rule.share).nonzero()[0]} or {int(draw.integers(max(1, len(ids) - 1)))}
+        open_places = [place for place, token in enumerate(ids) if token >= len(SPECIALS)]
+        chance = draw.random((2, len(ids)))
+        chosen = [place for place in open_places if chance[0, place] < rule.share]
+        if open_places and not chosen:
+            chosen = [open_places[int(draw.integers(len(open_places)))]]
         source, label = list(ids), [PAD] * len(ids)
-        for place in chosen - {len(ids) - 1}:
+        for place in chosen:
             label[place] = ids[place]
             if chance[1, place] < rule.mask:
                 source[place] = MASK
@@ -66,7 +76,7 @@ class Fill:
 
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
         smoothing = self.config.train.label_smoothing if model.training else 0.0
-        return token_loss(model.output, model(batch), batch.label_BT, smoothing)
+        return token_loss(model.output, model(batch).states_BTD, batch.label_BT, smoothing)
 
     @torch.inference_mode()
     def answer(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
@@ -74,44 +84,50 @@ class Fill:
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
             source_BS = pad([items[i].source for i in run]).to(model.output.weight.device)
-            log_BSV = model.output(model.encode(source_BS, source_BS != PAD).states_BSM).float().log_softmax(-1)
-            log_BSV[..., : len(SPECIALS)] = -torch.inf
+            states_BSD = model.encode(source_BS, source_BS != PAD).states_BSM
             for row, i in enumerate(run):
-                found[i] = self.best_fillings(items[i].source, log_BSV[row], max(1, wish.n_best))
+                holes = [place for place, token in enumerate(items[i].source) if token == MASK]
+                log_TV = model.output(states_BSD[row : row + 1, holes])[0].float().log_softmax(-1)
+                found[i] = self.best_fillings(items[i].source, holes, log_TV, max(1, wish.n_best))
         return [found[i] for i in range(len(items))]
 
-    def best_fillings(self, ids: tuple[int, ...], log_SV: Tensor, count: int) -> Answer:
-        """The n-th alternative takes the n-th best token at every hole."""
-        count = min(count, log_SV.shape[1] - len(SPECIALS))
-        best_SN = log_SV.topk(count, -1).indices
-        made = []
-        for rank in range(count):
-            places = [i for i, each in enumerate(ids) if each == MASK]
-            filled = [int(best_SN[i, rank]) if each == MASK else each for i, each in enumerate(ids)]
-            score = float(sum(log_SV[i, filled[i]] for i in places))
-            tokens = tuple(filled[:-1])
-            made.append(Answer(self.vocabulary.source.decode(tokens), score, float(np.exp(score)), tokens))
-        return Answer(made[0].text, made[0].score, made[0].confidence, made[0].tokens, tuple(made))
+    def best_fillings(self, ids: tuple[int, ...], holes: list[int], log_TV: Tensor, count: int) -> Answer:
+        """The likeliest combinations of one token for each hole, best first."""
+        log_TV[:, : len(SPECIALS)] = -torch.inf
+        few = min(count, log_TV.shape[1] - len(SPECIALS))
+        best: list[tuple[float, dict[int, int]]] = [(0.0, {})]
+        for place, log, token in zip(holes, *(t.tolist() for t in log_TV.topk(few, -1)), strict=True):
+            longer = [
+                (score + a, {**chosen, place: b}) for score, chosen in best for a, b in zip(log, token, strict=True)
+            ]
+            best = sorted(longer, key=lambda each: -each[0])[:count]
+        made = tuple(self.spell([chosen.get(i, each) for i, each in enumerate(ids)], score) for score, chosen in best)
+        return replace(made[0], alternatives=made)
+
+    def spell(self, ids: list[int], score: float) -> Answer:
+        """Ids without their end as text, a tab between columns."""
+        columns = " ".join(map(str, ids[:-1])).split(f" {SEPARATOR} ")
+        text = "\t".join(self.vocabulary.source.decode([int(id) for id in column.split()]) for column in columns)
+        return Answer(text, score, math.exp(score), tuple(ids[:-1]))
 
     @torch.inference_mode()
     def evaluate(
         self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True
     ) -> Evaluation:
         """Accuracy and loss at hidden places, the same places whenever the same examples are evaluated."""
-        total, right, count = 0.0, 0, 0
-        outputs: dict[int, str] = {}
+        found, outputs = NOTHING_JUDGED, {}
         for run in runs(items, 64):
             batch = self.batch([items[i] for i in run], run, -1).to(model.output.weight.device)
-            log_BSV = model.output(model(batch)).float().log_softmax(-1)
-            hidden_BS = batch.label_BT != PAD
-            total -= float(log_BSV.gather(-1, batch.label_BT[..., None])[..., 0][hidden_BS].double().sum())
-            best_BS = log_BSV.argmax(-1)
-            right += int((best_BS == batch.label_BT)[hidden_BS].sum())
-            count += int(hidden_BS.sum())
-            filled_BS = torch.where(hidden_BS, best_BS, batch.source)
-            outputs.update({i: self.vocabulary.source.decode(filled_BS[row].tolist()) for row, i in enumerate(run)})
-        loss = total / max(count, 1)
-        low, high = wilson_interval(right, max(count, 1))
-        metric = Metric("accuracy", 100.0 * right / max(count, 1), low, high, True, "hidden places|interval:wilson")
-        facts = {"loss": loss, "perplexity": perplexity(loss, 1), "hidden": float(count)}
+            more, best_BS = judged(model.output, model(batch).states_BTD, batch.label_BT)
+            found += more
+            filled_BS = torch.where(batch.label_BT != PAD, best_BS, batch.source)
+            for row, i in enumerate(run):
+                outputs[i] = self.spell(filled_BS[row, : len(items[i].source)].tolist(), 0.0).text
+        low, high = wilson_interval(found.right, max(found.count, 1))
+        metric = Metric("accuracy", found.accuracy, low, high, True, "hidden places|interval:wilson")
+        facts = {
+            "loss": found.loss,
+            "perplexity": perplexity(found.total, max(found.count, 1)),
+            "hidden": float(found.count),
+        }
         return Evaluation({"accuracy": metric}, tuple(outputs[i] for i in range(len(items))), facts)

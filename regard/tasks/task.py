@@ -1,6 +1,6 @@
 """What all tasks promise, and the records that pass between them, the training loop and the verbs."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.batch import Batch
+from regard.data.batch import Batch, cut
 from regard.data.read import Columns, Example
 from regard.models.model import Model
 from regard.score import Metric
@@ -39,7 +39,7 @@ class Loss:
 
 @dataclass(frozen=True)
 class Answer:
-    """One output with the log probability that ranked it, its probability, and the next best."""
+    """One output with the score that ranked it, its probability, and all the n best, itself the first of them."""
 
     text: str
     score: float
@@ -85,6 +85,8 @@ class Task(Protocol):
 
     def encode(self, example: Example, folder: str) -> Item: ...
 
+    def ask(self, columns: Sequence[str], folder: str) -> Item: ...
+
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch: ...
 
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss: ...
@@ -93,3 +95,9 @@ class Task(Protocol):
 
     def evaluate(self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish,
                  intervals: bool = True) -> Evaluation: ...  # fmt: skip
+
+
+def runs(items: Sequence[Item], size: int) -> Iterator[list[int]]:
+    """Item numbers in runs of `size`, similar source lengths together."""
+    order = sorted(range(len(items)), key=lambda i: len(items[i].source))
+    yield from cut(order, [1] * len(items), size)

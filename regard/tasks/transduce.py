@@ -1,7 +1,7 @@
 """A source in, a target out: the task of the lineage, for texts and, as captions, for pictures."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,19 +9,20 @@ import torch
 from torch import Tensor
 
 from regard import config
-from regard.data.batch import Batch, cut, pad
+from regard.data.batch import Batch, pad
 from regard.data.images import load_image
 from regard.data.read import Columns, Example
-from regard.data.tokens import END, PAD, SEPARATOR, START
+from regard.data.tokens import END, PAD, SEPARATOR, SPECIALS, START, UNKNOWN
 from regard.data.vocabulary import Vocabulary
+from regard.errors import UsageError
 from regard.models.memory import Reading
 from regard.models.model import Model
 from regard.score import TRANSDUCE, corpus_scores, perplexity, position_accuracy
 from regard.search.beam import beam
 from regard.search.rules import Demands, Rules, demands
-from regard.search.write import Hypothesis, greedy, sample
-from regard.tasks.loss import fed_states, token_loss
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish
+from regard.search.write import Hypothesis, given, greedy, sample
+from regard.tasks.loss import NOTHING_JUDGED, Judged, fed_states, judged, token_loss
+from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
 
 class Transduce:
@@ -42,6 +43,9 @@ class Transduce:
     def encode(self, example: Example, folder: str) -> Item:
         source = self.vocabulary.encode_source(example.source).ids + self.last
         return Item(source, self.vocabulary.target.encode(example.target or "").ids)
+
+    def ask(self, columns: Sequence[str], folder: str) -> Item:
+        return self.encode(Example(tuple(columns), None, 0), folder)
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         source, mask_BS = self.sources(items)
@@ -88,13 +92,34 @@ class Transduce:
         device = model.output.weight.device
         source, mask_BS = self.sources(items)
         reading = model.reading(source.to(device), None if mask_BS is None else mask_BS.to(device))
-        prefix = self.vocabulary.target.encode(wish.prefix).ids
+        prefix = self.known_ids(wish.prefix, "prefix")
         demand = demands([self.limit(item, wish) for item in items], [prefix] * len(items), device)
         return reading, demand, self.rules(wish)
 
+    @torch.inference_mode()
+    def likelihood(self, model: Model, items: Sequence[Item], wish: Wish) -> list[Answer]:
+        """The targets of the items as answers, with the log probability the model gives them."""
+        found: dict[int, Answer] = {}
+        for run in runs(items, wish.batch):
+            reading, demand, rules = self.begin(model, [items[i] for i in run], wish)
+            targets = [items[i].target for i in run]
+            hypotheses = given(model.step, reading, targets, rules, wish.length_penalty, demand.limit_R.device)
+            found.update({i: self.spell_one(each) for i, each in zip(run, hypotheses, strict=True)})
+        return [found[i] for i in range(len(items))]
+
     def rules(self, wish: Wish) -> Rules:
-        banned = tuple(self.vocabulary.target.encode(text).ids for text in wish.banned)
-        return Rules(self.first, wish.min_length, wish.no_repeat, tuple(gram for gram in banned if gram))
+        """What the wish forbids, and tags: they name a source, they are never written."""
+        banned = tuple(self.known_ids(text, "banned") for text in wish.banned)
+        tags = tuple(range(len(SPECIALS), len(SPECIALS) + len(self.vocabulary.target.tags)))
+        grams = tuple(gram for gram in banned if gram)
+        return Rules(self.first, wish.min_length, wish.no_repeat, grams, (*Rules().never, *tags))
+
+    def known_ids(self, text: str, what: str) -> tuple[int, ...]:
+        """A text that outputs must begin with or avoid; one the model has no tokens for can be neither."""
+        ids = self.vocabulary.target.encode(text).ids
+        if UNKNOWN in ids:
+            raise UsageError(f"{what} text {text!r}: holds a word that is not in the model's vocabulary")
+        return ids
 
     def limit(self, item: Item, wish: Wish) -> int:
         """The longest output of one source: its own length decides, never that of its batch mates."""
@@ -124,28 +149,23 @@ class Transduce:
         forced = self.forced(model, items)
         free = position_accuracy([[*a.tokens, END] for a in answers], [[*item.target, END] for item in items])
         facts = {
-            "loss": forced["loss"],
-            "perplexity": perplexity(forced["loss"], 1),
-            "token_accuracy_forced": forced["accuracy"],
+            "loss": forced.loss,
+            "perplexity": perplexity(forced.total, max(forced.count, 1)),
+            "token_accuracy_forced": forced.accuracy,
             "token_accuracy_free": free,
-            "exposure_gap": forced["accuracy"] - free,
+            "exposure_gap": forced.accuracy - free,
         }
         metrics = corpus_scores(outputs, references, samples=1000 if intervals else 0)
         return Evaluation(metrics, tuple(outputs), facts)
 
     @torch.inference_mode()
-    def forced(self, model: Model, items: Sequence[Item]) -> dict[str, float]:
-        """Loss and accuracy (per cent) of the next token given the true ones before it."""
-        total, right, count = 0.0, 0, 0
+    def forced(self, model: Model, items: Sequence[Item]) -> Judged:
+        """How well the next token is foreseen given the true ones before it."""
+        found = NOTHING_JUDGED
         for run in runs(items, 64):
             batch = self.batch([items[i] for i in run], run, 0).to(model.output.weight.device)
-            logits_BTV = model.output(model(batch))
-            real_BT = batch.label_BT != PAD
-            chosen_BT = logits_BTV.float().log_softmax(-1).gather(-1, batch.label_BT[..., None])[..., 0]
-            total -= float(chosen_BT[real_BT].double().sum())
-            right += int((logits_BTV.argmax(-1) == batch.label_BT)[real_BT].sum())
-            count += int(real_BT.sum())
-        return {"loss": total / max(count, 1), "accuracy": 100.0 * right / max(count, 1)}
+            found += judged(model.output, model(batch).states_BTD, batch.label_BT)[0]
+        return found
 
 
 class Caption(Transduce):
@@ -159,9 +179,3 @@ class Caption(Transduce):
 
     def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
         return torch.from_numpy(np.stack([item.picture for item in items if item.picture is not None])), None
-
-
-def runs(items: Sequence[Item], size: int) -> Iterator[list[int]]:
-    """Item numbers in runs of `size`, similar source lengths together."""
-    order = sorted(range(len(items)), key=lambda i: len(items[i].source))
-    yield from cut(order, [1] * len(items), size)

@@ -72,10 +72,12 @@ def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
 
 def tag_columns(table: Table, c: config.Config) -> list[bool]:
     """Which source columns are tags; a declared one that is not read is an error."""
-    for name in c.data.tags:
+    asked = dict(zip(c.data.source, table.source_names, strict=False))  # a column may be asked for by its position
+    tags = [asked.get(name, name) for name in c.data.tags]
+    for name in tags:
         if name not in table.source_names:
             raise ConfigError(f"data.tags: {name} is not among the source columns {', '.join(table.source_names)}")
-    return [name in c.data.tags for name in table.source_names]
+    return [name in tags for name in table.source_names]
 
 
 def split(examples: Sequence[Example], path: str) -> tuple[list[Example], list[Example]]:

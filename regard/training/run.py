@@ -36,6 +36,7 @@ def train(
     folder = None if out is None else Path(out)
     refuse_early(c, folder, force)
     data = prepare(c, path, valid)
+    metric = data.metric
     model = build(c, data.vocabulary.source.size, data.vocabulary.target.size)
     if folder is not None:
         claim(folder)  # not before: data that can not be read must not cost the run that stands there
@@ -46,12 +47,12 @@ def train(
         with stopping(c.train) as stop, threads(model, c.train.threads) as count:
             for line in (*data.notes, announcement(data, parameters, count)):
                 report.say(line)
-            outcome = loop(data, model, report, Keeper(data.metric, c.train.average, folder), stop)
+            outcome = loop(data, model, report, Keeper(metric, c.train.average, folder), stop)
             trained = Trained(c, data.vocabulary, model.to("cpu").eval())
             found = judge(trained, data, outcome)
             if folder is not None:
                 text = card(data, found, outcome, time.monotonic() - started, parameters, command)
-                trained.save(folder, {"README.md": text.encode(), **pictures(report, data.metric), **logged(folder)})
+                trained.save(folder, {"README.md": text.encode(), **pictures(report, metric), **logged(folder)})
     finally:
         report.close()
     if stop.signal is not None:

@@ -14,7 +14,7 @@ def learning_rate(t: Train, step: int) -> float:
         case "inverse-sqrt":
             return t.learning_rate * math.sqrt(max(warmup, 1) / step)
         case "cosine":
-            done = (step - warmup) / max(1, t.steps - warmup)
+            done = (step - 1 - warmup) / max(1, t.steps - warmup)
             return t.learning_rate * 0.5 * (1.0 + math.cos(math.pi * min(done, 1.0)))
         case "constant":
             return t.learning_rate

@@ -55,7 +55,7 @@ def record(task: Transduce, model: Model, item: Item, source: Sequence[Token], t
     """Goes through `answer` once more, token by token given, while a tap listens: the same numbers, now heard."""
     batch = task.batch([Item(item.source, answer.tokens, item.picture)], [0], 0).to(model.output.weight.device)
     with Tap(model) as tap:
-        log_BTV = model.output(model(batch)).float().log_softmax(-1)
+        log_BTV = model.output(model(batch).states_BTD).float().log_softmax(-1)
     chosen = log_BTV.gather(-1, batch.label_BT[..., None]).exp().flatten().tolist()
     maps = {name: whole(calls) for name, calls in tap.maps.items()}
     return Record(text, tuple(source), answer.text, spelled(task, answer.tokens), tuple(chosen), maps)

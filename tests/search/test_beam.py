@@ -8,11 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 
 from regard.data.tokens import END, SPECIALS, UNKNOWN
 from regard.search.beam import Source, beam
 from regard.search.rules import Demands, Rules, demands
-from regard.search.write import Hypothesis, greedy, hypothesis
+from regard.search.write import Hypothesis, Sampling, greedy, hypothesis, sample
 from regard.search.write import given as score_given
 
 A, B, C, D = range(len(SPECIALS), len(SPECIALS) + 4)
@@ -222,3 +223,28 @@ def test_no_sources_have_no_hypotheses(make_table: MakeTable) -> None:
     table = make_table(1, 0)
     assert beam(table.step, table.state([]), limits(), 3, Rules()) == []
     assert greedy(table.step, table.state([]), limits(), Rules()) == []
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+def test_numbers_that_are_none_end_every_search(bad: float) -> None:
+    """A model whose weights have gone must not hold a search up for ever."""
+
+    def step(token_R: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        logits_RV = torch.full((len(token_R), 12), 0.0)
+        logits_RV[:, END] = bad
+        return logits_RV, state
+
+    demand = demands([5, 3], None, torch.device("cpu"))
+    state = torch.zeros(2, 1)
+    assert [len(each.tokens) <= 5 for each in greedy(step, state, demand, Rules())] == [True, True]
+    assert all(found for found in beam(step, state, demand, 3, Rules()))
+    assert len(sample(step, state, demand, Rules(), Sampling())) == 2
+
+
+def test_equal_continuations_are_taken_by_the_lower_token() -> None:
+    def step(token_R: Tensor, state: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.zeros(len(token_R), 40), state
+
+    demand = demands([2], None, torch.device("cpu"))
+    found = beam(step, torch.zeros(1, 1), demand, 4, Rules(), 0.0)[0]
+    assert [each.tokens for each in found][:2] == [(), (UNKNOWN,)]

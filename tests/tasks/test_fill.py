@@ -125,13 +125,17 @@ def test_a_batch_has_no_target(fill: Fill) -> None:
 # ── filling ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+def asked(fill: Fill, text: str) -> Item:
+    return fill.ask([text], ".")
+
+
 def run(fill: Fill, model: Model, texts: list[str], wish: Wish | None = None) -> list[str]:
-    items = [item(fill, text) for text in texts]
+    items = [asked(fill, text) for text in texts]
     return [each.text for each in fill.answer(model, items, wish or Wish(), range(len(texts)))]
 
 
 def test_each_hole_is_one_mask(fill: Fill) -> None:
-    ids = item(fill, "20[mask]8-[mask][mask]").source
+    ids = asked(fill, "20[mask]8-[mask][mask]").source
     assert [i for i, each in enumerate(ids) if each == MASK] == [2, 5, 6]
     assert ids[-1] == END
     assert len(ids) == 8
@@ -158,7 +162,7 @@ def prefer(output: Output, token: int) -> Callable[[Tensor], Tensor]:
 def test_no_special_token_fills_a_hole(special: int, monkeypatch: pytest.MonkeyPatch) -> None:
     fill, model = made()
     monkeypatch.setattr(model.output, "forward", prefer(model.output, special))
-    answer = fill.answer(model, [item(fill, "20[mask]8")], Wish(), [0])[0]
+    answer = fill.answer(model, [asked(fill, "20[mask]8")], Wish(), [0])[0]
     assert min(answer.tokens) >= len(SPECIALS)
     assert len(answer.tokens) == 4
 
@@ -171,12 +175,12 @@ def test_the_likeliest_token_fills_a_hole(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_alternatives_come_best_first(fill: Fill, model: Model) -> None:
-    answer = fill.answer(model, [item(fill, "20[mask]8")], Wish(n_best=4), [0])[0]
+    answer = fill.answer(model, [asked(fill, "20[mask]8")], Wish(n_best=4), [0])[0]
     scores = [each.score for each in answer.alternatives]
     assert len({each.tokens for each in answer.alternatives}) == 4
     assert scores == sorted(scores, reverse=True)
     assert answer.tokens == answer.alternatives[0].tokens
-    ids = torch.tensor([item(fill, "20[mask]8").source])
+    ids = torch.tensor([asked(fill, "20[mask]8").source])
     log_V = model.output(model.encode(ids, ids != PAD).states_BSM)[0, 2].log_softmax(-1)
     assert scores == pytest.approx([float(log_V[each.tokens[2]]) for each in answer.alternatives], abs=1e-5)
 
@@ -210,3 +214,33 @@ def test_accuracy_counts_hidden_places(monkeypatch: pytest.MonkeyPatch) -> None:
         found = fill.evaluate(model, [item(fill, text)], [Example((text,), None, 1)], Wish())
         assert found.metrics["accuracy"].value == expected
     assert found.outputs[0].count("5") == found.facts["hidden"]
+
+
+def test_in_data_a_hole_is_six_characters(fill: Fill) -> None:
+    ids = item(fill, "a[mask]").source
+    assert MASK not in ids
+    for number in range(30):
+        assert MASK not in fill.hide(ids, number, 0)[1]
+
+
+def test_columns_keep_their_separator_and_their_tags() -> None:
+    c = config.resolve("encoder", None, WORDS)
+    vocabulary = learn([Example(("walk", "V;PST"), None, 1)], c, [False, True])
+    task = Fill(c, vocabulary)
+    ids = task.encode(Example(("walk", "V;PST"), None, 1), ".").source
+    assert ids == task.ask(["walk", "V;PST"], ".").source
+    assert len(ids) == 4 + 1 + 2 + 1
+    assert task.spell(list(ids), 0.0).text == "walk\tV;PST"
+    for number in range(30):
+        source, label = task.hide(ids, number, 0)
+        assert (source[4], label[4], label[-1]) == (ids[4], PAD, PAD)
+
+
+def test_alternatives_of_two_holes_are_the_best_pairs(fill: Fill, model: Model) -> None:
+    question = asked(fill, "20[mask]8-[mask]")
+    found = fill.answer(model, [question], Wish(n_best=6), [0])[0].alternatives
+    ids = torch.tensor([question.source])
+    log = model.output(model.encode(ids, ids != PAD).states_BSM)[0].log_softmax(-1)
+    first, second = log[2, len(SPECIALS) :], log[5, len(SPECIALS) :]
+    expected = (first[:, None] + second[None, :]).flatten().topk(6).values.tolist()
+    assert [each.score for each in found] == pytest.approx(expected, abs=1e-5)

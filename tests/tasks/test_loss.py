@@ -92,8 +92,8 @@ def test_padding_counts_for_nothing() -> None:
 def test_labels_are_smoothed_in_training_only() -> None:
     task, model = made("recurrent", smoothing=0.2)
     batch = everything(task)
-    plain = token_loss(model.output, model(batch), batch.label_BT, 0.0).total
-    smoothed = token_loss(model.output, model(batch), batch.label_BT, 0.2).total
+    plain = token_loss(model.output, model(batch).states_BTD, batch.label_BT, 0.0).total
+    smoothed = token_loss(model.output, model(batch).states_BTD, batch.label_BT, 0.2).total
     assert not torch.allclose(plain, smoothed)
     torch.testing.assert_close(task.loss(model.train(), batch, 1.0, 0).total, smoothed)
     torch.testing.assert_close(task.loss(model.eval(), batch, 1.0, 0).total, plain)
@@ -123,7 +123,7 @@ def test_always_forced_is_teacher_forcing(kind: str) -> None:
     batch = everything(task)
     assert batch.target_BT is not None
     forced_BTD = fed_states(model, batch, 1.0, 0)
-    assert torch.equal(forced_BTD, model(batch))
+    assert torch.equal(forced_BTD, model(batch).states_BTD)
     stepped_BTD = one_by_one(model, batch, torch.ones_like(batch.target_BT, dtype=torch.bool))
     torch.testing.assert_close(forced_BTD, stepped_BTD, rtol=0.0, atol=1e-10)
 
@@ -133,7 +133,7 @@ def test_almost_always_forced_is_teacher_forcing_token_by_token(kind: str) -> No
     """The other path of the code, with a share at which no draw of this seed leaves the true tokens."""
     task, model = made(kind)
     batch = everything(task)
-    torch.testing.assert_close(fed_states(model, batch, 1.0 - 1e-9, 0), model(batch), rtol=0.0, atol=1e-10)
+    torch.testing.assert_close(fed_states(model, batch, 1.0 - 1e-9, 0), model(batch).states_BTD, rtol=0.0, atol=1e-10)
 
 
 @each_kind
@@ -144,7 +144,7 @@ def test_never_forced_is_free_running(kind: str) -> None:
     nothing_BT = torch.zeros_like(batch.target_BT, dtype=torch.bool)
     found_BTD = fed_states(model, batch, 0.0, 0)
     torch.testing.assert_close(found_BTD, one_by_one(model, batch, nothing_BT), rtol=0.0, atol=1e-10)
-    assert not torch.allclose(found_BTD, model(batch))  # a fresh model does not write the target
+    assert not torch.allclose(found_BTD, model(batch).states_BTD)  # a fresh model does not write the target
 
 
 @each_kind

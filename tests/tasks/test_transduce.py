@@ -169,7 +169,7 @@ def test_confidence_is_the_probability_of_the_whole_answer(preset: str) -> None:
     item = encoded(task)[0]
     answer = task.answer(model, [item], Wish(beam=3, length_penalty=1.0), [0])[0]
     batch = task.batch([Item(item.source, answer.tokens)], [0], 0)
-    log_BTV = model.output(model(batch)).log_softmax(-1)
+    log_BTV = model.output(model(batch).states_BTD).log_softmax(-1)
     total = float(log_BTV.gather(-1, batch.label_BT[..., None]).sum())
     assert answer.confidence == pytest.approx(math.exp(total), rel=1e-4)
     assert answer.score == pytest.approx(total / (len(answer.tokens) + 1), abs=1e-5)
@@ -207,7 +207,7 @@ def test_an_evaluation_tells_forced_and_free_accuracy_side_by_side(preset: str) 
     found = task.evaluate(model, items, EXAMPLES, Wish(), intervals=False)
     facts = found.facts
     batch = task.batch(items, range(len(items)), 0)
-    logits_BTV = model.output(model(batch))
+    logits_BTV = model.output(model(batch).states_BTD)
     real_BT = batch.label_BT != PAD
     loss = torch.nn.functional.cross_entropy(logits_BTV[real_BT], batch.label_BT[real_BT])
     right = (logits_BTV.argmax(-1) == batch.label_BT)[real_BT].double().mean()
