@@ -141,7 +141,7 @@ def test_many_problems_are_summed_up_in_three_lines() -> None:
         ("search.beam=0", "search.beam: found 0;"),
         ("search.length_penalty=-1.0", "search.length_penalty: found -1.0;"),
         ("data.skip_bad=1", "data.skip_bad: found 1; input should be a valid boolean"),
-        ("data.source=4", "data.source: found 4;"),
+        ("data.source=4.5", "data.source: found 4.5;"),
         ("train=fast", "train: found 'fast';"),
     ],
 )
@@ -474,3 +474,14 @@ def test_vaswani_peaks_where_the_paper_does() -> None:
 def test_refusal_is_an_error_of_usage() -> None:
     assert issubclass(ConfigError, UsageError)
     assert ConfigError("").exit_code == 2
+
+
+def test_columns_are_said_as_on_the_command_line() -> None:
+    assert config.resolve(words=["data.source=lemma,tags", "data.target=3"]).data.source == ("lemma", "tags")
+    assert config.resolve(words=["data.source=1", "data.target=3"]).data.target == "3"
+    assert config.resolve(words=["data.source=1"]).data.source == ("1",)
+
+
+def test_none_takes_a_setting_back() -> None:
+    assert config.resolve("rnn", words=["encoder.embedding=none", "train.patience=none"]).encoder.embedding is None
+    assert config.resolve("rnn", words=["encoder.position=none"]).encoder.position == "none"
