@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test lint bench ladder clean
+.PHONY: install demo test lint bench clean
 
 install: $(STAMP)
 

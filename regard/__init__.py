@@ -19,21 +19,25 @@ Names are imported when they are first used, so that `regard --help` need not wa
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.api import Evaluation, Trained, load, train
+    from regard.api import Answer, Evaluation, Record, Sampling, Trained, Wish, load, train
     from regard.errors import ConfigError, DataError, FolderError, Interrupted, MissingError, RegardError, UsageError
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Answer",
     "ConfigError",
     "DataError",
     "Evaluation",
     "FolderError",
     "Interrupted",
     "MissingError",
+    "Record",
     "RegardError",
+    "Sampling",
     "Trained",
     "UsageError",
+    "Wish",
     "__version__",
     "load",
     "train",
@@ -47,3 +51,7 @@ def __getattr__(name: str) -> Any:
 
     home = "regard.errors" if name.endswith("Error") or name == "Interrupted" else "regard.api"
     return getattr(importlib.import_module(home), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

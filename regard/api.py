@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from regard import config
-from regard.tasks.task import Evaluation
+from regard.search.write import Sampling
+from regard.tasks.task import Answer, Evaluation, Wish
 from regard.trained import Trained
 from regard.training.run import train as run_training
+from regard.view.record import Record
 
 
 def train(
@@ -21,13 +23,15 @@ def train(
     valid: str | Path | None = None,
     out: str | Path | None = None,
     preset: str | None = None,
-    settings: Sequence[str] = (),
+    settings: str | Sequence[str] = (),
     config_file: str | Path | None = None,
+    force: bool = False,
     quiet: bool = True,
 ) -> Trained:
     """Trains on a file of two columns; `settings` are words such as "train.steps=500". With `out`, saves a folder."""
-    c = config.resolve(preset, config_file, list(settings))
-    trained, _ = run_training(c, str(path), None if valid is None else str(valid), out, quiet=quiet)
+    words = [settings] if isinstance(settings, str) else list(settings)
+    c = config.resolve(preset, config_file, words)
+    trained, _ = run_training(c, str(path), None if valid is None else str(valid), out, force, quiet)
     return trained
 
 
@@ -36,4 +40,4 @@ def load(path: str | Path) -> Trained:
     return Trained.load(path)
 
 
-__all__ = ["Evaluation", "Trained", "load", "train"]
+__all__ = ["Answer", "Evaluation", "Record", "Sampling", "Trained", "Wish", "load", "train"]

@@ -3,8 +3,10 @@
 Whatever is slow to import is imported inside the verb that needs it, so that help and errors come at once.
 """
 
+import codecs
 import json
 import os
+import re
 import shlex
 import sys
 import warnings
@@ -20,6 +22,8 @@ from regard.errors import MissingError, RegardError, UsageError
 if TYPE_CHECKING:
     from regard.tasks.task import Answer, Evaluation, Wish
     from regard.trained import Trained
+
+C1 = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 app = typer.Typer(
     name="regard",
@@ -104,7 +108,7 @@ def check(
     columns = Columns(tuple(source.split(",")) if source else (), target or "")
     tables = [read(path, columns, skip_bad) for path in (file, other) if path]
     report = examine(*tables)
-    print(json.dumps(report.as_dict(), ensure_ascii=False) if as_json else render(report))
+    print(as_json_text(report.as_dict()) if as_json else render(report))
 
 
 @app.command()
@@ -186,7 +190,7 @@ def train(
 def run(
     model: Annotated[str, typer.Argument(help="A model folder.")],
     beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
-    n_best: Annotated[int, typer.Option("--n-best", min=1, help="How many outputs a line (needs a beam as wide).")] = 1,
+    n_best: Annotated[int, typer.Option("--n-best", min=1, max=1000, help="Outputs a line; the beam is as wide.")] = 1,
     batch: Annotated[int, typer.Option(min=1, help="Lines decoded side by side; changes no output.")] = 64,
     sample: Annotated[bool, typer.Option("--sample", help="Draw at random instead of searching.")] = False,
     temperature: Annotated[float, typer.Option(min=0.01, help="Of the draw.")] = 1.0,
@@ -196,12 +200,12 @@ def run(
     ] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     prefix: Annotated[str, typer.Option(help="Every output begins with this.")] = "",
-    ban: Annotated[list[str] | None, typer.Option(help="Never write this text.")] = None,
+    ban: Annotated[list[str] | None, typer.Option(help="Never write the tokens of this text in a row.")] = None,
     no_repeat: Annotated[int, typer.Option("--no-repeat", min=0, help="No n-gram of this length twice.")] = 0,
     min_length: Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")] = 0,
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Tokens at most.")] = None,
     length_penalty: Annotated[
-        float | None, typer.Option("--length-penalty", min=0.0, help="0 = short, 1 = by token.")
+        float | None, typer.Option("--length-penalty", min=0.0, max=10.0, help="0 = short, 1 = by token.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -215,6 +219,10 @@ def run(
     from regard.tasks.task import Wish
     from regard.trained import Trained
 
+    if sample and (beam or n_best > 1):
+        raise UsageError("--sample draws one output for each line; --beam and --n-best belong to searching")
+    if max_length is not None and max_length < min_length:
+        raise UsageError(f"--min-length {min_length} is more than --max-length {max_length}")
     loaded = Trained.load(model)
     search = loaded.config.search
     wish = Wish(
@@ -242,6 +250,7 @@ def score(
     model: Annotated[str, typer.Argument(help="A model folder.")],
     file: Annotated[str, typer.Argument(help="A file with the columns the model was trained on.")],
     beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
+    skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     as_json: Json = False,
 ) -> None:
     """Metrics with 95 % intervals on a file.
@@ -252,7 +261,7 @@ def score(
     """
     from regard.trained import Trained
 
-    found = Trained.load(model).score(file, beam)
+    found = Trained.load(model).score(file, beam, skip_bad)
     print(json.dumps(evaluation_dict(found)) if as_json else evaluation_text(found))
 
 
@@ -263,6 +272,9 @@ def score(
 def anatomy(
     preset: Annotated[str, typer.Argument(help="A preset.")],
     length: Annotated[int, typer.Option(min=2, max=4096, help="Tokens of source and target.")] = 64,
+    vocabulary: Annotated[
+        int | None, typer.Option(min=8, help="Tokens on each side. Default: as the preset says.")
+    ] = None,
     settings: Set = None,
     config_file: ConfigFile = None,
     as_json: Json = False,
@@ -277,7 +289,7 @@ def anatomy(
     from regard.lab.anatomy import anatomy as dissect
     from regard.lab.anatomy import as_dict, render
 
-    found = dissect(config.resolve(preset, config_file, settings), length)
+    found = dissect(config.resolve(preset, config_file, settings), length, vocabulary)
     print(json.dumps(as_dict(found)) if as_json else render(found))
 
 
@@ -333,7 +345,15 @@ def flag_words(single: dict[str, Any], several: dict[str, str | None]) -> list[s
 
 
 def note(line: str) -> None:
-    print(line, file=sys.stderr)
+    """A line for the person, with nothing in it that could steer a terminal."""
+    from regard.data.read import escape
+
+    print(escape(line), file=sys.stderr)
+
+
+def as_json_text(value: Any) -> str:
+    """JSON in readable letters, with nothing in it that could steer a terminal."""
+    return C1.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def stdin_lines() -> Iterator[str]:
@@ -341,8 +361,11 @@ def stdin_lines() -> Iterator[str]:
 
     Where the first line ends in \\r\\n, a \\r before \\n is part of the line end.
     """
+    if sys.stdin is None:
+        raise UsageError("there is no standard input to read; say regard run MODEL < FILE")
     end = b"\n"
     for number, raw in enumerate(sys.stdin.buffer, 1):
+        raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
         if number == 1 and raw.endswith(b"\r\n"):
             end = b"\r\n"
             note("warning: lines end in \\r\\n; the \\r is left out")
@@ -393,14 +416,17 @@ def readable(loaded: "Trained", line: str, number: int) -> str | None:
 
 
 def as_line(answer: "Answer", n_best: int, as_json: bool) -> str:
-    """One output line; n-best texts stand side by side with tabs between them."""
+    """One output line; n-best texts stand side by side with tabs between them; on a terminal nothing may steer it."""
+    from regard.data.read import escape
+
     best = answer.alternatives[:n_best] or (answer,)
     if not as_json:
-        return "\t".join(each.text.replace("\n", " ") for each in best)
+        line = "\t".join(each.text.replace("\n", " ") for each in best)
+        return line if not sys.stdout.isatty() else "\t".join(escape(part) for part in line.split("\t"))
     made: dict[str, Any] = {"text": answer.text, "score": answer.score, "confidence": answer.confidence}
     if n_best > 1:
         made["n_best"] = [{"text": e.text, "score": e.score, "confidence": e.confidence} for e in best]
-    return json.dumps(made, ensure_ascii=False)
+    return as_json_text(made)
 
 
 def evaluation_dict(found: "Evaluation") -> dict[str, Any]:
@@ -454,16 +480,18 @@ def main() -> None:
     except SystemExit as ending:
         # Typer leaves with 1 when a pipe is closed.
         hush() if isinstance(ending.__context__, BrokenPipeError) else leave(ending.code)
-    except (RegardError, OSError) as error:
+    except Exception as error:
         if debug:
             raise
         fail(as_error(error))
 
 
-def as_error(error: RegardError | OSError) -> RegardError:
-    """What the system refuses, in the words of the project."""
+def as_error(error: Exception) -> RegardError:
+    """What the system refuses, in the words of the project; what nobody foresaw as the defect that it is."""
     if isinstance(error, RegardError):
         return error
+    if not isinstance(error, OSError):
+        return RegardError(f"a defect of regard: {type(error).__name__}: {error}\n--debug shows where it happened")
     where = f"{error.filename}: " if error.filename is not None else ""
     if isinstance(error, FileNotFoundError):
         return MissingError(f"{where}no such file")

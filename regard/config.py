@@ -190,7 +190,7 @@ class ImageEncoder(AttentionBlocks):
 
     kind: Literal["image"] = "image"
     form: Literal["grid", "patches"] = "grid"
-    size: Positive = 32  # pixels a side; pictures are resized to it
+    size: Annotated[int, Field(ge=1, le=4096)] = 32  # pixels a side; pictures are resized to it
     channels: Literal[1, 3] = 3
     patch: Positive = 4  # pixels a side of one place
 
@@ -361,10 +361,10 @@ class Train(Section):
 class Search(Section):
     """How outputs are found when nobody says otherwise."""
 
-    beam: Positive = 1
-    length_penalty: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 1.0  # log probability ÷ length to this power
-    length_ratio: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 2.0  # longest output: ratio × source + extra
-    length_extra: Annotated[int, Field(ge=0)] = 32
+    beam: Annotated[int, Field(ge=1, le=1000)] = 1
+    length_penalty: Annotated[float, Field(ge=0.0, le=10.0)] = 1.0  # log probability ÷ length to this power
+    length_ratio: Annotated[float, Field(ge=0.0, le=1000.0)] = 2.0  # longest output: ratio × source + extra
+    length_extra: Annotated[int, Field(ge=0, le=1_000_000)] = 32
 
 
 class Config(Section):

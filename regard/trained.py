@@ -47,6 +47,8 @@ class Trained:
         self, texts: Iterable[Text], beam: int | None = None, wish: Wish | None = None, first_number: int = 0
     ) -> list[Answer]:
         """One answer for each text, in order. An empty text has an empty answer; a text that is too long is cut."""
+        if isinstance(texts, str):
+            raise UsageError("run takes a list of texts; for one text say model(text)")
         wanted = wish or self.wish(beam)
         given = list(texts)
         items = {number: self.item(text, number) for number, text in enumerate(given, first_number)
@@ -92,23 +94,27 @@ class Trained:
         warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
         return replace(item, source=item.source[:longest] + end)
 
-    def score(self, path: str | Path, beam: int | None = None) -> Evaluation:
+    def score(self, path: str | Path, beam: int | None = None, skip_bad: bool = False) -> Evaluation:
         """Scores on a file with the columns that this model was trained on."""
-        table = self.read(str(path))
-        items = [self.read_item(example, table.path) for example in table.examples]
+        table = read(str(path), self.task.columns(), skip_bad)
+        for line in table.notes:
+            warnings.warn(line, stacklevel=2)
+        items = [self.read_item(example, table) for example in table.examples]
         with threads(self.model):
             return self.task.evaluate(self.model.eval(), items, table.examples, self.wish(beam))
 
-    def read_item(self, example: Example, path: str) -> Item:
+    def read_item(self, example: Example, table: Table) -> Item:
         """An example of a file as numbers; what is wrong with it is told with file and line."""
+        where = f"{table.path}:{example.line}"
         try:
-            item = self.task.encode(example, str(Path(path).parent))
+            item = self.task.encode(example, table.folder)
         except RegardError as error:
-            raise DataError(f"{path}:{example.line}: {error}") from None
-        return self.fitting(item, f"{path}:{example.line}")
-
-    def read(self, path: str) -> Table:
-        return read(path, self.task.columns(), self.config.data.skip_bad)
+            raise DataError(f"{where}: {error}") from None
+        longest = self.config.data.max_target
+        if len(item.target) > longest:
+            warnings.warn(f"{where}: a target of {len(item.target)} tokens, more than data.max_target={longest}; "
+                          "it can not be written, and only its beginning is foreseen", stacklevel=3)  # fmt: skip
+        return self.fitting(replace(item, target=item.target[:longest]), where)
 
     def look(self, text: Text, beam: int | None = None) -> Record:
         """What was written for a text, and what each token looked at."""

@@ -77,6 +77,12 @@ class Table:
     target_name: str | None
     skipped: int = 0
 
+    @property
+    def folder(self) -> str:
+        """Where the file stands (the first of two parallel ones): pictures that it names are found from there."""
+        first = self.path if os.path.exists(self.path) else self.path.split(",")[0]
+        return os.path.dirname(first) or "."
+
 
 CHOOSE = Columns()
 

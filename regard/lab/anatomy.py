@@ -53,6 +53,7 @@ class Anatomy:
 
     preset: str
     length: int
+    vocabulary: int
     width: int
     parameters: list[Count]
     operations: list[Count]
@@ -60,8 +61,15 @@ class Anatomy:
     path: list[Count]
 
 
-def anatomy(c: config.Config, length: int = 64, vocabulary: int = 64) -> Anatomy:
+def usual_vocabulary(c: config.Config) -> int:
+    """As many tokens as the config asks for; for characters and bytes, whose number the data decide, 320."""
+    kind = c.tokens.source if isinstance(c.decoder, config.Nothing) else c.tokens.target
+    return c.tokens.target_size or c.tokens.size if kind in ("words", "bpe", "unigram") else 320
+
+
+def anatomy(c: config.Config, length: int = 64, vocabulary: int | None = None) -> Anatomy:
     """Counts everything on the model that `c` describes, for a source and a target of `length` tokens."""
+    vocabulary = usual_vocabulary(c) if vocabulary is None else vocabulary
     for name, value in (("length", length), ("vocabulary", vocabulary)):
         if value < 1:
             raise UsageError(f"anatomy: {name} is {value}; expected 1 or more")
@@ -71,6 +79,7 @@ def anatomy(c: config.Config, length: int = 64, vocabulary: int = 64) -> Anatomy
     return Anatomy(
         preset=c.preset,
         length=length,
+        vocabulary=vocabulary,
         width=getattr(c.encoder if isinstance(c.decoder, config.Nothing) else c.decoder, "width", 0),
         parameters=parameter_lines(c, parts, sizes),
         operations=operation_lines(c, passed, sizes),
@@ -91,13 +100,15 @@ def twin(c: config.Config, length: int) -> Model:
 
 
 def narrow(c: config.Config, length: int) -> config.Config:
-    tree = config.to_tree(with_room(c, length))
+    """Copied without checking: what makes no sense in a twin does nothing there."""
+    room = with_room(c, length)
+    sides = {}
     for name in ("encoder", "decoder"):
-        side = tree[name]
-        side |= {key: value for key, value in TWIN.items() if key in side}
-        if side.get("heads", 1) > 1:
-            side["heads"] = 2
-    return config.check_tree(tree, "anatomy")
+        side = getattr(room, name)
+        changed = {key: value for key, value in TWIN.items() if getattr(side, key, None) is not None}
+        changed |= {"heads": 2} if getattr(side, "heads", 1) > 1 else {}
+        sides[name] = side.model_copy(update=changed)
+    return room.model_copy(update=sides)
 
 
 def inputs(c: config.Config, sizes: Sizes, rows: int, device: str) -> tuple[Tensor, Tensor]:
@@ -328,7 +339,7 @@ def render(a: Anatomy) -> str:
     notes = list(dict.fromkeys(one.note for one in joined.from_iterable(sections.values()) if one.note))
     cells = {title: [row(one, notes) for one in lines] for title, lines in sections.items()}
     widths = [max(len(r[i]) for rows in cells.values() for r in rows) for i in range(4)]
-    head = f"{a.preset or 'model'}: width {a.width}, length {a.length}"
+    head = f"{a.preset or 'model'}: width {a.width}, length {a.length}, vocabulary {a.vocabulary:,}"
     text = [head, "", line_of(("", "measured", "formula", "its value", ""), widths)]
     for title, rows in cells.items():
         text += ["", title, *(line_of(r, widths) for r in rows)]

@@ -16,6 +16,10 @@ def device(t: Train) -> torch.device:
         found = torch.device(t.device)
     except RuntimeError:
         raise ConfigError(f"train.device: {t.device!r} is not a device; expected auto, cpu or cuda") from None
+    if found.type not in ("cpu", "cuda"):
+        raise ConfigError(f"train.device: {t.device!r} is not supported here; expected auto, cpu or cuda")
+    if found.type == "cuda" and (found.index or 0) >= max(1, torch.cuda.device_count()):
+        raise ConfigError(f"train.device: {t.device!r}: this machine has {torch.cuda.device_count()} such device(s)")
     if found.type == "cuda" and not torch.cuda.is_available():
         raise ConfigError("train.device: cuda was asked for, and this machine has none; auto or cpu will do")
     return found

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from regard.errors import RegardError
 from regard.folder import weights_bytes, write_file
 from regard.models.model import Model
 
@@ -15,6 +16,10 @@ Weights = dict[str, Tensor]
 
 
 def snapshot(model: Model) -> Weights:
+    """A copy of the weights; of weights that are no numbers any more nothing is kept."""
+    for name, weight in model.named_parameters():
+        if not bool(torch.isfinite(weight).all()):
+            raise RegardError(f"{name} is not finite any more; a lower train.learning_rate may help")
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 

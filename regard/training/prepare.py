@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from regard import config
 from regard.data.read import Columns, Example, Table, read
@@ -50,6 +49,8 @@ class Prepared:
 
 def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
     """Reads, splits, learns the tokens from the training part alone, and turns texts into numbers."""
+    if c.data.target and c.data.target in c.data.source:
+        raise ConfigError(f"data.target: the column {c.data.target} is read as a source too")
     columns = Columns(c.data.source, None if c.task == "fill" else c.data.target)
     table = read(path, columns, c.data.skip_bad)
     notes = list(table.notes)
@@ -64,8 +65,8 @@ def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
         notes += valid_table.notes + overlap(kept, held, valid_path)
     vocabulary = learn(kept, c, tag_columns(table, c))
     asked = task(c, vocabulary)
-    train, dropped = encode(asked, c, table.path, kept)
-    valid, dropped_too = encode(asked, c, valid_table.path, held)
+    train, dropped = encode(asked, c, table, kept)
+    valid, dropped_too = encode(asked, c, valid_table, held)
     notes += dropped + dropped_too
     return Prepared(c, vocabulary, asked, train, valid, notes, fingerprint(kept, held))
 
@@ -101,13 +102,13 @@ def overlap(kept: Sequence[Example], held: Sequence[Example], path: str) -> list
     return [f"warning: {path}: {count} of {len(held)} sources are in the training file too"] if count else []
 
 
-def encode(asked: Task, c: config.Config, path: str, examples: Sequence[Example]) -> tuple[Part, list[str]]:
+def encode(asked: Task, c: config.Config, table: Table, examples: Sequence[Example]) -> tuple[Part, list[str]]:
     """Examples as numbers; those longer than the config allows are left out and counted."""
-    folder = str(Path(path).parent)
+    path = table.path
     kept: list[Example] = []
     items: list[Item] = []
     for example in examples:
-        item = encode_one(asked, path, example, folder)
+        item = encode_one(asked, path, example, table.folder)
         count = len(item.source) - (item.source[-1:] == (END,))
         if count <= c.data.max_source and len(item.target) <= c.data.max_target:
             kept.append(example)

@@ -5,6 +5,8 @@ import time
 from io import BytesIO
 from pathlib import Path
 
+import torch
+
 from regard import config
 from regard.errors import Interrupted, UsageError
 from regard.models.build import build
@@ -20,7 +22,8 @@ from regard.training.progress import Report
 from regard.training.stop import stopping
 from regard.view import plot
 
-OURS = ("checkpoints", "metrics.jsonl", "manifest.json", "config.toml")
+SIGNS = ("manifest.json", "metrics.jsonl")  # of a run of ours
+OURS = (*SIGNS, "checkpoints", "config.toml", "tokenizer.json", "model.safetensors", "curves.svg", "README.md")
 
 
 def train(
@@ -44,7 +47,7 @@ def train(
     parameters = sum(weight.numel() for weight in model.parameters())
     started = time.monotonic()
     try:
-        with stopping(c.train) as stop, threads(model, c.train.threads) as count:
+        with stopping(c.train) as stop, threads(model, c.train.threads) as count, torch.random.fork_rng(devices=[]):
             for line in (*data.notes, announcement(data, parameters, count)):
                 report.say(line)
             outcome = loop(data, model, report, Keeper(metric, c.train.average, folder), stop)
@@ -68,7 +71,10 @@ def refuse_early(c: config.Config, folder: Path | None, force: bool) -> None:
         return
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: expected a folder to write the model into, found a file")
-    if not force and any((folder / name).exists() for name in OURS):
+    standing = [name for name in OURS if (folder / name).exists()]
+    if standing and not any((folder / name).exists() for name in SIGNS):
+        raise UsageError(f"{folder}: holds {standing[0]}, and no run of regard wrote it; choose another -o")
+    if standing and not force:
         raise UsageError(f"{folder}: holds another run; choose another -o, or --force to replace it")
 
 

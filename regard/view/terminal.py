@@ -1,7 +1,7 @@
 """A record in, lines for a terminal out: who looked at what, in blocks of ink."""
 
 from regard.data.read import escape
-from regard.view.record import Map, Record, Token
+from regard.view.record import Record, Token
 
 INK = " ░▒▓█"
 
@@ -28,8 +28,3 @@ def shown(token: Token, width: int = 12) -> str:
     if token.text.startswith("<") and token.text.endswith(">") and len(token.text) > 2:
         return "⏎" if token.text == "<end>" else "·"
     return escape(token.text)[:width] or "·"
-
-
-def strongest(record: Record, weights: Map) -> list[tuple[str, str]]:
-    """For each target token the source token it looked at most."""
-    return [(t.text, record.source[int(row.argmax())].text) for t, row in zip(record.target, weights, strict=True)]

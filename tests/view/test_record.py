@@ -75,12 +75,6 @@ def test_without_attention_it_says_so() -> None:
         plot.alignment(drawn(maps=False), Path("x.svg"))
 
 
-def test_strongest() -> None:
-    weights = RECORD.alignment()
-    assert weights is not None
-    assert terminal.strongest(RECORD, weights) == [("x", "<end>"), ("<end>", "<end>")]
-
-
 @pytest.mark.parametrize("preset", ["rnn", "rnn-attention", "transformer", "decoder", "conv", "rnn-single"])
 def test_every_preset_can_be_shown(small_model: Callable[..., Trained], tmp_path: Path, preset: str) -> None:
     record = small_model(preset).look("abca")
