@@ -164,8 +164,9 @@ def block_parameters(b: Blocks, looks: bool) -> Formulas:
     feed = b.layers * (matrices * b.width * inner + (matrices - 1) * inner + b.width)
     norms = (b.layers * (3 if looks else 2) + b.norm_first) * (1 if b.norm == "rms" else 2) * b.width
     text = f"({'3' if looks else '2'}·L{' + 1' if b.norm_first else ''})·{'d' if b.norm == 'rms' else '2·d'}"
-    own = (4 * b.width * b.width + 4 * b.width if b.projections else 0) + score_parameters(b, b.width)
-    own_text = terms("4·d² + 4·d" if b.projections else "", score_text(b))
+    matrices_seen = projected(b)
+    own = matrices_seen * (b.width * b.width + b.width) + score_parameters(b, b.width)
+    own_text = terms(f"{matrices_seen}·d² + {matrices_seen}·d" if matrices_seen else "", score_text(b))
     return {
         "self-attention": Formula(times_layers(own_text), b.layers * own),
         "feed-forward": Formula("L·(3·d·f + 2·f + d)" if b.gated else "L·(2·d·f + f + d)", feed),
@@ -176,9 +177,15 @@ def block_parameters(b: Blocks, looks: bool) -> Formulas:
 def lookup_parameters(c: config.Config) -> Formula:
     look, wide, memory = looks_back(c), getattr(c.decoder, "width", 0), memory_width(c)
     assert look is not None
-    own = (2 * wide * (wide + memory) + 4 * wide if look.projections else 0) + score_parameters(look, wide)
-    text = terms("2·d² + 2·m·d + 4·d" if look.projections else "", score_text(look))
+    own = projected(look) // 2 * (wide * (wide + memory) + 2 * wide) + score_parameters(look, wide)
+    text = {4: "2·d² + 2·m·d + 4·d", 2: "d² + m·d + 2·d", 0: ""}[projected(look)]
+    text = terms(text, score_text(look))
     return Formula(times_layers(text) if lookups(c) > 1 else text, lookups(c) * own)
+
+
+def projected(look: config.Lookup) -> int:
+    """How many matrices an attention has: for query, key, value and output; the mean compares nothing and has two."""
+    return 0 if not look.projections else 2 if look.score == "mean" else 4
 
 
 def score_parameters(look: config.Lookup, width: int) -> int:
@@ -260,8 +267,8 @@ def side_operations(c: config.Config, side: config.Section, name: str, length: i
 def block_operations(b: Blocks, length: int, letter: str) -> Formulas:
     inner, matrices = b.feedforward or 4 * b.width, 3 if b.gated else 2
     early = "The source is read first and never looks at the target: that quarter is not computed."
-    own = 8 * length * b.width**2 if b.projections else 0
-    text = terms(f"8·{letter}·d²" if b.projections else "", preparing_text(b, letter, letter))
+    own = 2 * projected(b) * length * b.width**2
+    text = terms(f"{2 * projected(b)}·{letter}·d²" if projected(b) else "", preparing_text(b, letter, letter))
     return {
         f"self-attention{PROJECTIONS}": Formula(
             times_layers(text), b.layers * (own + preparing(b, b.width, length, length))
@@ -278,9 +285,10 @@ def block_operations(b: Blocks, length: int, letter: str) -> Formulas:
 def lookup_operations(c: config.Config, sizes: Sizes) -> Formulas:
     look, wide, layers = looks_back(c), getattr(c.decoder, "width", 0), lookups(c)
     assert look is not None
-    own = 4 * sizes.target * wide**2 + 4 * sizes.source * memory_width(c) * wide if look.projections else 0
+    each = projected(look)
+    own = each * (sizes.target * wide**2 + sizes.source * memory_width(c) * wide)
     own += preparing(look, wide, sizes.target, sizes.source)
-    text = terms("4·T·d² + 4·S·m·d" if look.projections else "", preparing_text(look, "T", "S"))
+    text = terms(f"{each}·T·d² + {each}·S·m·d" if each else "", preparing_text(look, "T", "S"))
     compared = comparing(look, wide, sizes.target, sizes.source)
     return {
         f"decoder cross-attention{PROJECTIONS}": Formula(times_layers(text) if layers > 1 else text, layers * own),
@@ -305,12 +313,12 @@ def preparing_text(look: config.Lookup, queries: str, keys: str) -> str:
 
 def comparing(look: config.Lookup, width: int, queries: int, keys: int) -> int:
     """Each query with each key, and the values mixed by what comes out."""
-    compared = {"reduced-rank": look.heads * look.rank, "distance": width + look.heads}.get(look.score, width)
-    return 2 * queries * keys * (compared + width)
+    compared = {"reduced-rank": look.heads * look.rank, "distance": width + look.heads, "mean": look.heads}
+    return 2 * queries * keys * (compared.get(look.score, width) + width)
 
 
 def comparing_text(look: config.Lookup, pairs: str) -> str:
-    each = {"reduced-rank": f"2·{pairs}·(n·r + d)", "distance": f"2·{pairs}·(2·d + n)"}
+    each = {"reduced-rank": f"2·{pairs}·(n·r + d)", "distance": f"2·{pairs}·(2·d + n)", "mean": f"2·{pairs}·(n + d)"}
     return each.get(look.score, f"4·{pairs}·d")
 
 
