@@ -67,8 +67,8 @@ def main() -> None:
             lines.append(row(preset, data, test, asked.steps, asked.seed))
             print(lines[-1], flush=True)
     budget = f"{asked.steps:,} steps of {TOKENS:,} tokens, seed {asked.seed}, greedy"
-    lines += ["", f"{asked.examples:,} English dates, {budget}; 2,000 held out; torch {version('torch')}. "
-              "one thread; made by `python -m bench.ladder`."]  # fmt: skip
+    lines += ["", f"{asked.examples:,} English dates, {budget}; 2,000 held out; torch {version('torch')}, "
+              "one thread. Made by `python -m bench.ladder`."]  # fmt: skip
     asked.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     if asked.out == OUT:
         show(OUT.parent.parent / "README.md", "\n".join(lines))

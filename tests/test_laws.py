@@ -54,7 +54,8 @@ def shrink(preset: str) -> list[str]:
         f"{name}.{key}={value}"
         for name, side in (("encoder", c.encoder), ("decoder", c.decoder))
         for key, value in small.items()
-        if getattr(side, key, None) is not None and not (key == "heads" and getattr(side, key) == 1)
+        if getattr(side, key, None) is not None
+        and not (key == "heads" and (getattr(side, key) == 1 or getattr(side, "form", "") == "grid"))
     ]
 
 
@@ -107,6 +108,14 @@ def setting(name: str, value: object) -> str:
     return f"{name}={str(value).lower() if isinstance(value, bool) else value}"
 
 
+def idle_settings(drawn: dict[str, Any], encoder: str) -> set[str]:
+    """What config refuses because it would do nothing: attention where none is."""
+    if drawn.get("form") == "grid":
+        return set(BLOCKS) - {"position"}
+    alone = encoder == "none" and "kernel" in drawn
+    return set(LOOKUP) if alone or drawn.get("context") in ("none", "fixed") else set()
+
+
 @st.composite
 def combinations(draw: st.DrawFn, encoder: str, decoder: str) -> tuple[str, ...]:
     """Words of one config; some of them contradict each other, and config has to say so."""
@@ -116,8 +125,11 @@ def combinations(draw: st.DrawFn, encoder: str, decoder: str) -> tuple[str, ...]
         choices = {} if kind == "none" else SIZES | KINDS[side][kind]
         if "bridge" in choices and encoder != "recurrent":
             choices = choices | {"bridge": BRIDGES[:-1]}
-        words += [setting(f"{side}.{name}", draw(st.sampled_from(values))) for name, values in choices.items()]
+        drawn = {name: draw(st.sampled_from(values)) for name, values in choices.items()}
+        idle = idle_settings(drawn, encoder)
+        words += [setting(f"{side}.{name}", value) for name, value in drawn.items() if name not in idle]
     if (encoder, decoder) == ("none", "recurrent"):  # the only ones that fit
+        words = [word for word in words if word.split("=")[0].removeprefix("decoder.") not in LOOKUP]
         words += ["decoder.context=none", "decoder.bridge=zero"]
     tied = encoder not in ("none", "image") and draw(st.integers(0, 3)) == 3
     words += [setting("embedding.tie_source", tied), setting("tokens.shared", tied or encoder == "none")]
