@@ -56,3 +56,20 @@ def test_public_names() -> None:
         assert getattr(regard, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'trian'"):
         regard.trian  # noqa: B018
+
+
+def test_force_replaces_another_run(copy_file: Path, tmp_path: Path) -> None:
+    for seed, force in ((1, False), (2, True)):
+        regard.train(copy_file, out=tmp_path / "m", settings=[*QUICK, f"train.seed={seed}"], force=force)
+    assert regard.load(tmp_path / "m").config.train.seed == 2
+    with pytest.raises(regard.UsageError, match="holds another run"):
+        regard.train(copy_file, out=tmp_path / "m", settings=QUICK)
+
+
+def test_one_setting_as_one_string(copy_file: Path) -> None:
+    assert regard.train(copy_file, preset="rnn", settings="train.steps=1").config.train.steps == 1
+
+
+def test_names_can_be_looked_up() -> None:
+    assert dir(regard) == sorted(regard.__all__)
+    assert {"load", "train", "Trained"} <= set(dir(regard))

@@ -385,3 +385,35 @@ def test_config_of_a_megabyte(saved: Path) -> None:
         file.write(b"\n" * (1 << 20))
     sign(saved)
     assert "more than such a file ever has" in refusal(saved)
+
+
+# ── safely on disk ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_file_is_synced_before_it_takes_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    sync, put = os.fsync, os.replace
+
+    def fsync(number: int) -> None:
+        events.append(f"synced {os.fstat(number).st_size}")
+        sync(number)
+
+    def replace(old: Path, new: Path) -> None:
+        events.append(f"placed {new.name}")
+        put(old, new)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    folder.write_file(tmp_path / "x", b"12345")
+    assert events == ["synced 5", "placed x"]
+
+
+def test_every_file_of_a_folder_is_synced_and_the_manifest_last(
+    small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[str] = []
+    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.readlink(f"/proc/self/fd/{number}")))
+    small_model("rnn").save(tmp_path / "m", {"README.md": b"#"})
+    names = [Path(path).name for path in synced]
+    assert sorted(names) == sorted(f".{path.name}.new" for path in (tmp_path / "m").iterdir())
+    assert names[-1] == ".manifest.json.new"

@@ -7,11 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from regard.data import builtin
+from regard.data.tokens import END
 from regard.errors import DataError, MissingError, UsageError
 from regard.search.write import Sampling
 from regard.tasks.task import Wish
+from regard.tasks.transduce import Transduce
 from regard.trained import Trained, columns
 
 SmallModel = Callable[..., Trained]
@@ -231,3 +234,73 @@ def test_looking_changes_no_later_answer(copy_model: Trained) -> None:
     before = copy_model.run(["abc", "dab"])
     copy_model.look("abc")
     assert copy_model.run(["abc", "dab"]) == before
+
+
+# ── likelihood ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def step_by_step(model: Trained, text: str, target: str) -> float:
+    """The log probability of a target, one token after the other, through the model's own step."""
+    assert isinstance(model.task, Transduce)
+    ids = (*model.vocabulary.target.encode(target).ids, END)
+    source, mask_BS = model.task.sources([model.item(text)])
+    total = 0.0
+    with torch.inference_mode():
+        reading = model.model.reading(source, mask_BS)
+        for token, following in zip((model.task.first, *ids), ids, strict=False):
+            logits, reading = model.model.step(torch.tensor([token]), reading)
+            total += float(logits[0].log_softmax(-1)[following])
+    return total
+
+
+@pytest.mark.parametrize("preset", WRITERS)
+def test_likelihood_is_what_the_steps_multiply_to(small_model: SmallModel, preset: str) -> None:
+    model = small_model(preset)
+    texts, targets = ["abc", "d", "abca"], ["a b", "d c b a", ""]
+    found = model.likelihood(texts, targets)
+    assert [answer.text for answer in found] == targets
+    for answer, text, target in zip(found, texts, targets, strict=True):
+        assert answer.confidence == pytest.approx(math.exp(step_by_step(model, text, target)), rel=1e-4)
+
+
+def test_likelihood_of_its_own_answer_is_its_confidence(copy_model: Trained) -> None:
+    texts = ["abc", "d", "ba", "ccc"]
+    answers = copy_model.run(texts)
+    rated = copy_model.likelihood(texts, [answer.text for answer in answers])
+    for answer, other in zip(answers, rated, strict=True):
+        assert other.tokens == answer.tokens
+        assert other.confidence == pytest.approx(answer.confidence, rel=1e-4)
+        assert other.score == pytest.approx(answer.score, rel=1e-4)
+    (wrong,) = copy_model.likelihood(["abc"], ["cba"])
+    assert wrong.confidence < rated[0].confidence
+
+
+def test_likelihood_of_what_writes_no_target(small_model: SmallModel) -> None:
+    with pytest.raises(UsageError, match="the task fill writes no target that could be rated"):
+        small_model("encoder").likelihood(["abc"], ["abc"])
+
+
+# ── what once went wrong ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_one_text_where_a_list_belongs(copy_model: Trained) -> None:
+    with pytest.raises(UsageError, match=r"run takes a list of texts; for one text say model\(text\)"):
+        copy_model.run("abc")
+
+
+def test_score_of_over_long_targets_is_a_warning(small_model: SmallModel, tmp_path: Path) -> None:
+    """The learned positions of this decoder end where data.max_target does."""
+    (tmp_path / "t.tsv").write_text("abc\tabc\nd\t" + "d" * 20 + "\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match=r"t\.tsv:2: a target of 20 tokens, more than data\.max_target=12") as heard:
+        found = small_model("conv").score(tmp_path / "t.tsv")
+    assert len(heard) == 1
+    assert len(found.outputs) == 2
+    assert math.isfinite(found.facts["loss"])
+
+
+def test_score_leaves_bad_lines_out_where_asked(copy_model: Trained, tmp_path: Path) -> None:
+    (tmp_path / "t.tsv").write_text("abc\tabc\nalone\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"t\.tsv:2: expected 2 columns"):
+        copy_model.score(tmp_path / "t.tsv")
+    with pytest.warns(UserWarning, match="1 of 2 lines can not be used"):
+        assert copy_model.score(tmp_path / "t.tsv", skip_bad=True).outputs == ("abc",)

@@ -80,3 +80,22 @@ def test_batch_moves_with_all_its_parts(whole: bool) -> None:
     assert batch.label_BT.is_meta
     assert (batch.source_mask_BS is None) == (batch.target_BT is None) == (not whole)
     assert batch.index == (4, 5)
+
+
+def test_batches_come_in_an_order_of_their_own() -> None:
+    """All lengths differ, so the same examples always meet: what the seed and the epoch decide is the order alone."""
+    lengths = list(range(1, 41))
+    plans = [plan(lengths, 80, seed, epoch) for seed, epoch in ((0, 0), (0, 1), (1, 0), (1, 1))]
+    assert len({frozenset(map(frozenset, found)) for found in plans}) == 1
+    orders = [[max(numbers) for numbers in found] for found in plans]
+    assert all(a != b for i, a in enumerate(orders) for b in orders[:i])
+    assert all(order != sorted(order) and order != sorted(order, reverse=True) for order in orders)
+
+
+def test_who_meets_whom_depends_on_seed_and_epoch() -> None:
+    lengths = [1 + i % 3 for i in range(90)]
+    mates = [{frozenset(numbers) for numbers in plan(lengths, 12, seed, epoch)}
+             for seed, epoch in ((0, 0), (0, 1), (1, 0), (1, 1))]  # fmt: skip
+    for i, found in enumerate(mates):
+        for other in mates[:i]:
+            assert len(found & other) < len(found) / 2
