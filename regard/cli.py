@@ -95,7 +95,7 @@ def check(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Read the data and report lengths, duplicates, conflicts and overlap.
+    """The data doctor: lengths, duplicates, conflicts.
 
     \b
     regard check dates.tsv
@@ -127,7 +127,9 @@ def presets(
     if name is not None:
         print(config.preset_text(name), end="")
         return
-    about = {each: config.parse_toml(config.preset_text(each), each).get("about", "") for each in config.presets()}
+    lineage = {each: re.search(r"System (\d+)", config.preset_text(each)) for each in config.presets()}
+    ordered = sorted(lineage, key=lambda each: (int(found[1]) if (found := lineage[each]) else 99, each))
+    about = {each: config.parse_toml(config.preset_text(each), each).get("about", "") for each in ordered}
     if as_json:
         print(json.dumps(about, ensure_ascii=False))
         return
@@ -213,6 +215,7 @@ def run(
 
     \b
     echo "Saturday 9th of May, 2018" | regard run model
+    echo "2018-0[mask]-12" | regard run fill-model
     regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
     """
     from regard.search.write import Sampling
@@ -221,6 +224,8 @@ def run(
 
     if sample and (beam or n_best > 1):
         raise UsageError("--sample draws one output for each line; --beam and --n-best belong to searching")
+    if not sample and (temperature != 1.0 or top_k or top_p != 1.0):
+        raise UsageError("--temperature, --top-k and --top-p say how to draw; they need --sample")
     if max_length is not None and max_length < min_length:
         raise UsageError(f"--min-length {min_length} is more than --max-length {max_length}")
     loaded = Trained.load(model)
@@ -250,6 +255,8 @@ def score(
     model: Annotated[str, typer.Argument(help="A model folder.")],
     file: Annotated[str, typer.Argument(help="A file with the columns the model was trained on.")],
     beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
+    source: Source = None,
+    target: Target = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -259,9 +266,13 @@ def score(
     regard score model dates-test.tsv
     regard score model dates-test.tsv --beam 5 --json
     """
+    from regard.data.read import Columns
     from regard.trained import Trained
 
-    found = Trained.load(model).score(file, beam, skip_bad)
+    loaded = Trained.load(model)
+    usual = loaded.task.columns()
+    columns = Columns(tuple(source.split(",")) if source else usual.source, target or usual.target)
+    found = loaded.score(file, beam, skip_bad, columns)
     print(json.dumps(evaluation_dict(found)) if as_json else evaluation_text(found))
 
 
@@ -279,11 +290,13 @@ def anatomy(
     config_file: ConfigFile = None,
     as_json: Json = False,
 ) -> None:
-    """Parameters, operations, longest chain and path length, counted on the built model.
+    """What a preset costs, counted on the built model.
+
+    Parameters, operations, the longest chain of dependent operations, and path lengths, each beside its formula.
 
     \b
     regard anatomy transformer --length 64
-    regard anatomy rnn --set encoder.layers=2
+    regard anatomy rnn-attention --set encoder.layers=2
     """
     from regard import config
     from regard.lab.anatomy import anatomy as dissect
@@ -299,7 +312,7 @@ def laws(
     seed: Annotated[int, typer.Option(help="Of the random sources.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Is this model sound? One line for each law, with the largest difference seen.
+    """Is this model sound? One line for each law.
 
     \b
     regard laws model
@@ -324,7 +337,7 @@ def demo(
     seed: Seed = None,
     settings: Set = None,
 ) -> None:
-    """The whole story on English dates: train, score, look; about a minute on two cores.
+    """Train, score and look: about a minute.
 
     \b
     regard demo
@@ -348,7 +361,8 @@ def note(line: str) -> None:
     """A line for the person, with nothing in it that could steer a terminal."""
     from regard.data.read import escape
 
-    print(escape(line), file=sys.stderr)
+    for each in line.split("\n"):
+        print(escape(each), file=sys.stderr)
 
 
 def as_json_text(value: Any) -> str:
@@ -406,6 +420,8 @@ def readable(loaded: "Trained", line: str, number: int) -> str | None:
     if len(columns) > wanted:
         note(f"warning: line {number}: {len(columns)} columns, the first {wanted} are read")
     text = "\t".join(columns[:wanted])
+    if loaded.config.task == "fill" and "[mask]" not in text:
+        note(f"warning: line {number}: no [mask] in it, so there is nothing to fill")
     if loaded.config.task == "caption":
         try:
             loaded.item(text)
@@ -450,9 +466,7 @@ def show_warning(message: Warning | str, *_: Any) -> None:
 
 
 def fail(error: RegardError) -> NoReturn:
-    from regard.data.read import escape
-
-    note("error: " + "\n".join(escape(line) for line in str(error).split("\n")[:3]))
+    note("error: " + "\n".join(str(error).split("\n")[:3]))
     sys.exit(error.exit_code)
 
 

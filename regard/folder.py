@@ -126,7 +126,9 @@ def check_file(folder: Path, name: str, listed: Any) -> None:
     if not isinstance(listed, dict) or not isinstance(listed.get("sha256"), str):
         raise FolderError(f"{path}: not listed in manifest.json")
     if path.stat().st_size != listed.get("bytes"):
-        raise FolderError(f"{path}: {path.stat().st_size} bytes, the manifest says {listed.get('bytes')}: damaged")
+        raise FolderError(
+            f"{path}: {path.stat().st_size} bytes, the manifest says {listed.get('bytes')}: damaged or changed by hand"
+        )
     with open(path, "rb") as file:
         if hashlib.file_digest(file, "sha256").hexdigest() != listed["sha256"]:
             raise FolderError(f"{path}: its content is not what the manifest says: damaged or changed by hand")

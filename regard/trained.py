@@ -8,7 +8,7 @@ from pathlib import Path
 import torch
 
 from regard import config, folder
-from regard.data.read import Example, Table, escape, read
+from regard.data.read import Columns, Example, Table, escape, read
 from regard.data.tokens import END
 from regard.data.vocabulary import Vocabulary
 from regard.errors import DataError, RegardError, UsageError
@@ -94,9 +94,14 @@ class Trained:
         warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
         return replace(item, source=item.source[:longest] + end)
 
-    def score(self, path: str | Path, beam: int | None = None, skip_bad: bool = False) -> Evaluation:
-        """Scores on a file with the columns that this model was trained on."""
-        table = read(str(path), self.task.columns(), skip_bad)
+    def score(
+        self, path: str | Path, beam: int | None = None, skip_bad: bool = False, columns: Columns | None = None
+    ) -> Evaluation:
+        """Scores on a file with the columns that this model was trained on, or others of the same number."""
+        table = read(str(path), columns or self.task.columns(), skip_bad)
+        if len(table.source_names) != len(self.vocabulary.is_tags):
+            raise DataError(f"{path}: {len(table.source_names)} source columns, the model reads "
+                            f"{len(self.vocabulary.is_tags)}")  # fmt: skip
         for line in table.notes:
             warnings.warn(line, stacklevel=2)
         items = [self.read_item(example, table) for example in table.examples]

@@ -411,9 +411,16 @@ def test_a_file_is_synced_before_it_takes_its_place(tmp_path: Path, monkeypatch:
 def test_every_file_of_a_folder_is_synced_and_the_manifest_last(
     small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    synced: list[str] = []
-    monkeypatch.setattr(os, "fsync", lambda number: synced.append(os.readlink(f"/proc/self/fd/{number}")))
+    events: list[str] = []
+    put = os.replace
+
+    def replace(old: Path, new: Path) -> None:
+        events.append(new.name)
+        put(old, new)
+
+    monkeypatch.setattr(os, "fsync", lambda number: events.append("synced"))
+    monkeypatch.setattr(os, "replace", replace)
     small_model("rnn").save(tmp_path / "m", {"README.md": b"#"})
-    names = [Path(path).name for path in synced]
-    assert sorted(names) == sorted(f".{path.name}.new" for path in (tmp_path / "m").iterdir())
-    assert names[-1] == ".manifest.json.new"
+    assert events[::2] == ["synced"] * 5
+    assert sorted(events[1::2]) == sorted(path.name for path in (tmp_path / "m").iterdir())
+    assert events[-1] == "manifest.json"

@@ -605,6 +605,9 @@ def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[
     notes = [note for source in plan.sources for note in source.notes(kept=plan.kind not in ("csv", "jsonl"))]
     if names:
         notes.append(f"{tally.path}: the first line is a header: {_list(names)}")
+    elif plan.kind == "csv":
+        notes.append(f"{tally.path}: its first line is read as an example; if it is a header, name the columns: "
+                     "--source NAME --target NAME")  # fmt: skip
     if tally.blank:
         notes.append(f"{tally.path}: {tally.blank} blank lines skipped")
     if not choice.has_target and choice.width > len(choice.places) > 0:

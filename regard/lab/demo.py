@@ -1,5 +1,6 @@
 """Nothing in, the whole story out: dates are made; a model is trained, scored on dates it never saw, looked into."""
 
+import os
 import sys
 import time
 from pathlib import Path
@@ -38,7 +39,8 @@ def demo(folder: Path, preset: str, words: list[str]) -> float:
         plot.alignment(record, folder / "alignment.png")
         files += ", alignment.svg, alignment.png"
     print(f"{time.monotonic() - started:.0f} seconds. In {folder}/: {files}")
-    print(f"Next: echo '31 December 1999' | regard run {folder}/model")
+    command = os.path.relpath(sys.argv[0]) if os.sep in sys.argv[0] else "regard"
+    print(f"Next: echo '31 December 1999' | {command} run {folder}/model")
     return exact.value
 
 

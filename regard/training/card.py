@@ -14,7 +14,8 @@ NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
 def card(data: Prepared, found: Evaluation, outcome: Outcome, seconds: float, parameters: int, command: str) -> str:
     """The README.md of a model folder."""
     c = data.config
-    rows = [f"| {m.name} | {figure(m)} | `{m.signature}` |" for m in found.metrics.values()]
+    rows = [f"| {m.name} | {figure(m)} | `{escaped(m.signature)}` |" for m in found.metrics.values()]
+    beam = "" if c.decoder.kind == "none" else f", decoded with beam {c.search.beam}"
     facts = [f"| {name.replace('_', ' ')} | {value:.4f} | |" for name, value in found.facts.items()]
     return "\n".join([
         f"# A model of the kind `{c.preset}`",
@@ -25,9 +26,7 @@ def card(data: Prepared, found: Evaluation, outcome: Outcome, seconds: float, pa
         "",
         "## Scores on the held-out examples",
         "",
-        f"{len(data.valid.items)} examples, decoded with beam {c.search.beam}; the best weights were chosen on "
-        f"{min(len(data.valid.items), c.train.validate_examples)} of them by {data.metric}, so a fresh test file "
-        "is the better judge. 95 % intervals.",
+        f"{len(found.outputs)} examples{beam}; {choice(data, outcome)}. 95 % intervals.",
         "",
         "| score | value | signature |", "|---|---|---|", *rows, *facts,
         "",
@@ -36,6 +35,21 @@ def card(data: Prepared, found: Evaluation, outcome: Outcome, seconds: float, pa
         *[f"- {line}" for line in history(data, outcome, seconds, parameters, command)],
         "",
     ])  # fmt: skip
+
+
+def choice(data: Prepared, outcome: Outcome) -> str:
+    """How the weights were chosen, and what that means for the scores."""
+    if not outcome.chosen:
+        return "the run was interrupted before its first validation, so these are the last weights, not the best"
+    judged = min(len(data.valid.items), data.config.train.validate_examples)
+    return (
+        f"the best weights were chosen on {judged} examples by {data.metric}, so a fresh test file is the better judge"
+    )
+
+
+def escaped(text: str) -> str:
+    """A bar would end a cell of the table."""
+    return text.replace("|", "\\|")
 
 
 def history(data: Prepared, outcome: Outcome, seconds: float, parameters: int, command: str) -> list[str]:

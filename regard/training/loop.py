@@ -33,6 +33,7 @@ class Outcome:
     best_step: int
     why: str
     averaged: bool
+    chosen: bool  # by validation; else these are just the last weights
     signal: int | None = None
 
 
@@ -91,7 +92,8 @@ def loop(data: Prepared, model: Model, report: Report, keep: Keeper, stop: Stop)
     averaged = try_mean(data, model, report, keep, step) if stop.signal is None else False
     if keep.best is not None:
         restore(model, keep.best.weights)
-    return Outcome(step, keep.best.step if keep.best else step, why, averaged, stop.signal)
+    chosen = keep.best is not None
+    return Outcome(step, keep.best.step if keep.best else step, why, averaged, chosen, stop.signal)
 
 
 def validate(data: Prepared, model: Model, report: Report, keep: Keeper, step: int, name: str = "") -> None:

@@ -93,7 +93,7 @@ def announcement(data: Prepared, parameters: int, count: int) -> str:
     t = data.config.train
     limit = f"{t.steps} steps" + (f", at most {t.minutes:g} minutes" if t.minutes is not None else "")
     return (f"{data.config.preset or 'model'}: {parameters:,} parameters, {len(data.train.items)} examples to train "
-            f"on, {len(data.valid.items)} to validate; {limit}, {count} thread(s)")  # fmt: skip
+            f"on, {len(data.valid.items)} to validate; {limit}; threads: {count}")  # fmt: skip
 
 
 def judge(trained: Trained, data: Prepared, outcome: Outcome) -> Evaluation:
