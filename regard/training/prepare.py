@@ -49,10 +49,10 @@ class Prepared:
 
 def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
     """Reads, splits, learns the tokens from the training part alone, and turns texts into numbers."""
-    if c.data.target and c.data.target in c.data.source:
-        raise ConfigError(f"data.target: the column {c.data.target} is read as a source too")
     columns = Columns(c.data.source, None if c.task == "fill" else c.data.target)
     table = read(path, columns, c.data.skip_bad)
+    if table.target_name in table.source_names:
+        raise ConfigError(f"data.target: the column {table.target_name} is read as a source too")
     notes = list(table.notes)
     if valid_path is None:
         kept, held = split(table.examples, table.path)

@@ -1,5 +1,6 @@
 """A file in, a trained model (and its folder) out: reads, builds, loops, scores, saves."""
 
+import json
 import shutil
 import time
 from io import BytesIO
@@ -22,8 +23,16 @@ from regard.training.progress import Report
 from regard.training.stop import stopping
 from regard.view import plot
 
-SIGNS = ("manifest.json", "metrics.jsonl")  # of a run of ours
-OURS = (*SIGNS, "checkpoints", "config.toml", "tokenizer.json", "model.safetensors", "curves.svg", "README.md")
+OURS = (
+    "manifest.json",
+    "metrics.jsonl",
+    "checkpoints",
+    "config.toml",
+    "tokenizer.json",
+    "model.safetensors",
+    "curves.svg",
+    "README.md",
+)
 
 
 def train(
@@ -72,10 +81,21 @@ def refuse_early(c: config.Config, folder: Path | None, force: bool) -> None:
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: expected a folder to write the model into, found a file")
     standing = [name for name in OURS if (folder / name).exists()]
-    if standing and not any((folder / name).exists() for name in SIGNS):
+    if standing and not is_run(folder):
         raise UsageError(f"{folder}: holds {standing[0]}, and no run of regard wrote it; choose another -o")
     if standing and not force:
         raise UsageError(f"{folder}: holds another run; choose another -o, or --force to replace it")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a run of ours wrote what stands here: its manifest says so, or the log of one that has not finished."""
+    if (folder / "checkpoints").is_dir() and (folder / "metrics.jsonl").is_file():
+        return True
+    try:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return False
+    return isinstance(manifest, dict) and {"format", "files"} <= manifest.keys()
 
 
 def claim(folder: Path) -> None:

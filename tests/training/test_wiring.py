@@ -222,9 +222,6 @@ def test_what_no_run_of_ours_wrote_is_never_touched(copy_file: Path, tmp_path: P
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-@pytest.mark.xfail(
-    reason="any manifest.json is taken for a sign of a run of ours", strict=True, raises=pytest.fail.Exception
-)
 def test_a_foreign_manifest_is_no_sign_of_a_run_of_ours(copy_file: Path, tmp_path: Path) -> None:
     files = {"README.md": "# My page\n", "manifest.json": '{"name": "My page", "start_url": "/"}'}
     for name, text in files.items():
@@ -260,9 +257,6 @@ def test_source_and_target_of_one_column_are_refused(copy_file: Path) -> None:
         prepare(settings('data.source=["1"]', 'data.target="1"'), str(copy_file), None)
 
 
-@pytest.mark.xfail(
-    reason="the words are compared, not the columns they name", strict=True, raises=pytest.fail.Exception
-)
 def test_one_column_by_name_and_by_position_is_refused_too(tmp_path: Path) -> None:
     rows = "".join(f"{word}\t{word[::-1]}\n" for word in ("ab", "bc", "cd", "da", "ac", "bd"))
     (tmp_path / "x.tsv").write_text("lemma\tform\n" + rows, encoding="utf-8")
