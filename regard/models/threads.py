@@ -1,7 +1,7 @@
 """A model in, the number of threads that suit it out.
 
-Two threads make a small recurrent model a sixth faster on an idle machine, and thirty times slower as soon as anything
-else wants one of the cores, because they wait for each other after each of thousands of small operations
+Two threads make a small recurrent model a sixth faster on an idle machine, and more than twice as slow as soon as
+anything else wants one of the cores, because they wait for each other after each of thousands of small operations
 (docs/decisions.md has the figures). So a small model computes on one thread, wherever it runs.
 """
 
