@@ -1,7 +1,7 @@
 """The ladder: every text preset on the same dates, the same steps and the same tokens a batch.
 
     python -m bench.ladder                      trains all of them, prints the table, writes bench/ladder.md
-    python -m bench.ladder --presets rnn,conv --steps 300 --out /tmp/ladder.md
+    python -m bench.ladder --presets rnn,conv --steps 300 --out ladder.md
 
 Parameters, exact match on held-out dates with its interval, the exposure gap (token accuracy given the true prefix
 minus token accuracy given the model's own), and seconds of processor time spent training on one thread. The
