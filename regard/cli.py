@@ -505,7 +505,8 @@ def as_error(error: Exception) -> RegardError:
     if isinstance(error, RegardError):
         return error
     if not isinstance(error, OSError):
-        return RegardError(f"a defect of regard: {type(error).__name__}: {error}\n--debug shows where it happened")
+        first = (str(error).splitlines() or [""])[0]
+        return RegardError(f"a defect of regard: {type(error).__name__}: {first}\n--debug shows where it happened")
     where = f"{error.filename}: " if error.filename is not None else ""
     if isinstance(error, FileNotFoundError):
         return MissingError(f"{where}no such file")

@@ -23,10 +23,10 @@ Probability = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]
 
 def as_names(value: Any) -> Any:
     """Columns as the command line writes them: `lemma,tags`, or a position as a number."""
-    listed = value.split(",") if isinstance(value, str) else [value] if isinstance(value, int) else value
-    return (
-        tuple(str(each) if isinstance(each, int) else each for each in listed) if isinstance(listed, list) else listed
-    )
+    if isinstance(value, str):
+        return tuple(each.strip() for each in value.split(",") if each.strip())
+    listed = [value] if type(value) is int else value
+    return tuple(str(each) if type(each) is int else each for each in listed) if isinstance(listed, list) else listed
 
 
 Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is int else value)]

@@ -98,7 +98,7 @@ class Trained:
         self, path: str | Path, beam: int | None = None, skip_bad: bool = False, columns: Columns | None = None
     ) -> Evaluation:
         """Scores on a file with the columns that this model was trained on, or others of the same number."""
-        table = read(str(path), columns or self.task.columns(), skip_bad)
+        table = read(str(path), columns or self.task.columns(), skip_bad or self.config.data.skip_bad)
         if len(table.source_names) != len(self.vocabulary.is_tags):
             raise DataError(f"{path}: {len(table.source_names)} source columns, the model reads "
                             f"{len(self.vocabulary.is_tags)}")  # fmt: skip

@@ -39,7 +39,7 @@ def demo(folder: Path, preset: str, words: list[str]) -> float:
         plot.alignment(record, folder / "alignment.png")
         files += ", alignment.svg, alignment.png"
     print(f"{time.monotonic() - started:.0f} seconds. In {folder}/: {files}")
-    command = os.path.relpath(sys.argv[0]) if os.sep in sys.argv[0] else "regard"
+    command = os.path.relpath(sys.argv[0]) if sys.argv[0].endswith(f"{os.sep}regard") else "regard"
     print(f"Next: echo '31 December 1999' | {command} run {folder}/model")
     return exact.value
 

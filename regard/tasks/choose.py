@@ -2,16 +2,30 @@
 
 from regard import config
 from regard.data.vocabulary import Vocabulary
+from regard.errors import ConfigError
 from regard.tasks.fill import Fill
 from regard.tasks.task import Task
 from regard.tasks.transduce import Caption, Transduce
 
 
 def task(c: config.Config, vocabulary: Vocabulary) -> Task:
+    return kind(c)(c, vocabulary)
+
+
+def kind(c: config.Config) -> type[Transduce] | type[Fill]:
     match c.task:
         case "transduce":
-            return Transduce(c, vocabulary)
+            return Transduce
         case "caption":
-            return Caption(c, vocabulary)
+            return Caption
         case "fill":
-            return Fill(c, vocabulary)
+            return Fill
+
+
+def deciding(c: config.Config) -> str:
+    """The score that decides which weights are best: the one asked for, or the task's first."""
+    asked, known = c.train.metric, kind(c).scores
+    if asked != "auto" and asked not in known:
+        raise ConfigError(f"train.metric: {asked} is not a score of the task {c.task}"
+                          f"{config.nearest(asked, known)}; it has {', '.join(known)}")  # fmt: skip
+    return known[0] if asked == "auto" else asked

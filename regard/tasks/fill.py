@@ -93,8 +93,9 @@ class Fill:
 
     def best_fillings(self, ids: tuple[int, ...], holes: list[int], log_TV: Tensor, count: int) -> Answer:
         """The likeliest combinations of one token for each hole, best first."""
-        log_TV[:, : len(SPECIALS)] = -torch.inf
-        few = min(count, log_TV.shape[1] - len(SPECIALS))
+        first = len(SPECIALS) + len(self.vocabulary.source.tags)  # a hole in a text is never a tag
+        log_TV[:, :first] = -torch.inf
+        few = min(count, log_TV.shape[1] - first)
         best: list[tuple[float, dict[int, int]]] = [(0.0, {})]
         for place, log, token in zip(holes, *(t.tolist() for t in log_TV.topk(few, -1)), strict=True):
             longer = [
@@ -106,8 +107,10 @@ class Fill:
 
     def spell(self, ids: list[int], score: float) -> Answer:
         """Ids without their end as text, a tab between columns."""
-        columns = " ".join(map(str, ids[:-1])).split(f" {SEPARATOR} ")
-        text = "\t".join(self.vocabulary.source.decode([int(id) for id in column.split()]) for column in columns)
+        columns: list[list[int]] = [[]]
+        for id in ids[:-1]:
+            columns.append([]) if id == SEPARATOR else columns[-1].append(id)
+        text = "\t".join(self.vocabulary.source.decode(column) for column in columns)
         return Answer(text, score, math.exp(score), tuple(ids[:-1]))
 
     @torch.inference_mode()

@@ -4,6 +4,7 @@ import platform
 from importlib.metadata import version
 
 from regard.score import Metric
+from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
 from regard.training.loop import Outcome
 from regard.training.prepare import Prepared
@@ -42,9 +43,7 @@ def choice(data: Prepared, outcome: Outcome) -> str:
     if not outcome.chosen:
         return "the run was interrupted before its first validation, so these are the last weights, not the best"
     judged = min(len(data.valid.items), data.config.train.validate_examples)
-    return (
-        f"the best weights were chosen on {judged} examples by {data.metric}, so a fresh test file is the better judge"
-    )
+    return f"the best weights were chosen on {judged} examples by {deciding(data.config)}, so a fresh test file is the better judge"
 
 
 def escaped(text: str) -> str:

@@ -12,6 +12,7 @@ from torch.nn.utils import clip_grad_norm_
 from regard.data.batch import mix
 from regard.errors import RegardError
 from regard.models.model import Model
+from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation, Wish
 from regard.training.device import device, precision
 from regard.training.keep import Keeper, restore
@@ -105,7 +106,7 @@ def validate(data: Prepared, model: Model, report: Report, keep: Keeper, step: i
     wish = Wish(beam=search.beam, length_penalty=search.length_penalty)
     found = data.task.evaluate(model, part.items, part.examples, wish, intervals=False)
     model.train()
-    value = figure(found, data.metric)
+    value = figure(found, deciding(data.config))
     best = keep.offer(model, step, value)
     report.validated(entry(found, step, name), samples(part, found), best, time.monotonic() - started)
 

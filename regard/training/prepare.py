@@ -37,15 +37,6 @@ class Prepared:
     notes: list[str]
     data_hash: str
 
-    @property
-    def metric(self) -> str:
-        """The score that decides: the one asked for, or the task's first."""
-        asked, known = self.config.train.metric, self.task.scores
-        if asked != "auto" and asked not in known:
-            raise ConfigError(f"train.metric: {asked} is not a score of the task {self.config.task}"
-                              f"{config.nearest(asked, known)}; it has {', '.join(known)}")  # fmt: skip
-        return known[0] if asked == "auto" else asked
-
 
 def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
     """Reads, splits, learns the tokens from the training part alone, and turns texts into numbers."""

@@ -12,6 +12,7 @@ from regard import config
 from regard.errors import Interrupted, UsageError
 from regard.models.build import build
 from regard.models.threads import threads
+from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
 from regard.training.card import card
@@ -47,8 +48,8 @@ def train(
     """Trains on a file as the config says; with `out`, leaves a model folder there, also when interrupted."""
     folder = None if out is None else Path(out)
     refuse_early(c, folder, force)
+    metric = deciding(c)
     data = prepare(c, path, valid)
-    metric = data.metric
     model = build(c, data.vocabulary.source.size, data.vocabulary.target.size)
     if folder is not None:
         claim(folder)  # not before: data that can not be read must not cost the run that stands there
@@ -89,8 +90,9 @@ def refuse_early(c: config.Config, folder: Path | None, force: bool) -> None:
 
 def is_run(folder: Path) -> bool:
     """Whether a run of ours wrote what stands here: its manifest says so, or the log of one that has not finished."""
-    if (folder / "checkpoints").is_dir() and (folder / "metrics.jsonl").is_file():
-        return True
+    kept = folder / "checkpoints"
+    if kept.is_dir() and (folder / "metrics.jsonl").is_file():
+        return all(path.name.strip(".").split(".")[0] in ("best", "last") for path in kept.iterdir())
     try:
         manifest = json.loads((folder / "manifest.json").read_bytes())
     except (OSError, ValueError, RecursionError):

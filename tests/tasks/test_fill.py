@@ -244,3 +244,10 @@ def test_alternatives_of_two_holes_are_the_best_pairs(fill: Fill, model: Model) 
     first, second = log[2, len(SPECIALS) :], log[5, len(SPECIALS) :]
     expected = (first[:, None] + second[None, :]).flatten().topk(6).values.tolist()
     assert [each.score for each in found] == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("columns", [("", "ab"), ("ab", ""), ("a", "b")])
+def test_an_empty_column_stays_a_column(columns: tuple[str, str]) -> None:
+    c = config.resolve("encoder", None, WORDS)
+    task = Fill(c, learn([Example(("ab", "ab"), None, 1)], c, [False, False]))
+    assert task.spell(list(task.ask(columns, ".").source), 0.0).text == "\t".join(columns)

@@ -283,3 +283,18 @@ def test_captions_in_parallel_files_find_their_pictures(
     assert len(items) == 12
     assert all(item.picture is not None for item in items)
     assert len(small_model("caption", "data.max_target=64").score(parallel_captions).outputs) == 12
+
+
+def test_a_log_and_checkpoints_of_others_are_no_run_of_ours(copy_file: Path, tmp_path: Path) -> None:
+    (tmp_path / "checkpoints").mkdir()
+    kept = tmp_path / "checkpoints" / "precious.pt"
+    kept.write_text("mine", encoding="utf-8")
+    (tmp_path / "metrics.jsonl").write_text("{}\n", encoding="utf-8")
+    with pytest.raises(UsageError, match="no run of regard wrote it"):
+        train(settings(), str(copy_file), None, tmp_path, force=True, quiet=True)
+    assert kept.read_text(encoding="utf-8") == "mine"
+
+
+def test_an_unknown_metric_is_refused_before_the_data_are_read() -> None:
+    with pytest.raises(ConfigError, match=r"train\.metric: foo"):
+        train(settings("train.metric=foo"), "no-such-file.tsv", quiet=True)
