@@ -16,6 +16,7 @@ from regard.data.batch import Batch, mix, pad
 from regard.data.read import Columns, Example
 from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS
 from regard.data.vocabulary import Vocabulary
+from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import Metric, perplexity
 from regard.score.intervals import wilson_interval
@@ -81,6 +82,17 @@ class Fill:
     @torch.inference_mode()
     def answer(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
         """Each text with its holes filled by the likeliest tokens, every hole on its own."""
+        if (
+            wish.sampling is not None
+            or wish.prefix
+            or wish.banned
+            or wish.no_repeat
+            or wish.min_length
+            or wish.max_length
+        ):
+            raise UsageError(
+                "holes are filled by their likeliest tokens: only --n-best and --batch apply to the task fill"
+            )
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
             source_BS = pad([items[i].source for i in run]).to(model.output.weight.device)

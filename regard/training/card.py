@@ -43,7 +43,8 @@ def choice(data: Prepared, outcome: Outcome) -> str:
     if not outcome.chosen:
         return "the run was interrupted before its first validation, so these are the last weights, not the best"
     judged = min(len(data.valid.items), data.config.train.validate_examples)
-    return f"the best weights were chosen on {judged} examples by {deciding(data.config)}, so a fresh test file is the better judge"
+    by = deciding(data.config)
+    return f"the best weights were chosen on {judged} examples by {by}, so a fresh test file is the better judge"
 
 
 def escaped(text: str) -> str:
