@@ -39,7 +39,7 @@ def row(preset: str, data: Path, test: Path, steps: int, seed: int) -> str:
     trained, _ = train(c, str(data), None, None, quiet=True)
     seconds = time.process_time() - started
     found = trained.score(test)
-    parameters = sum(weight.numel() for weight in trained.model.parameters())
+    parameters = trained.model.size
     if "accuracy" in found.metrics:
         m = found.metrics["accuracy"]
         return (f"| `{preset}` | {parameters:,} | – (hidden characters: {m.value:.1f}, {m.low:.1f} – {m.high:.1f}) "

@@ -20,7 +20,7 @@ from safetensors.torch import save as to_bytes
 from regard import config
 from regard.data.vocabulary import Vocabulary
 from regard.errors import FolderError, MissingError, RegardError
-from regard.models.build import outline, refuse_giants, unfilled
+from regard.models.build import refuse_giants, unfilled
 from regard.models.model import Model
 
 FORMAT = 1
@@ -88,10 +88,10 @@ def load(folder: Path) -> Saved:
     check_manifest(folder)
     c = config.from_toml(read_text(folder / "config.toml"), str(folder / "config.toml"))
     vocabulary = Vocabulary.from_dict(parse_json(folder / "tokenizer.json"))
-    refuse_giants(c, vocabulary.source.size, vocabulary.target.size)
     sizes = vocabulary.source.size, vocabulary.target.size
+    shapes = refuse_giants(c, *sizes)
     path = folder / "model.safetensors"
-    check_weights(path, {name: tuple(weight.shape) for name, weight in outline(c, *sizes).named_parameters()})
+    check_weights(path, {name: tuple(weight.shape) for name, weight in shapes.named_parameters()})
     return Saved(c, vocabulary, fill(unfilled(c, *sizes), path))
 
 

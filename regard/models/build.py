@@ -68,11 +68,15 @@ def unfilled(c: config.Config, source_size: int, target_size: int) -> Model:
         return assemble(c, source_size, target_size)
 
 
-def refuse_giants(c: config.Config, source_size: int, target_size: int) -> None:
-    """Counts before allocating, so that a slip of a digit is an answer and not a machine at a standstill."""
-    asked = sum(weight.numel() for weight in outline(c, source_size, target_size).parameters())
-    if asked > MOST_PARAMETERS:
-        raise ConfigError(f"the config asks for {asked:,} parameters; at most {MOST_PARAMETERS:,} are built here")
+def refuse_giants(c: config.Config, source_size: int, target_size: int) -> Model:
+    """Counts before allocating, so that a slip of a digit is an answer and not a machine at a standstill.
+
+    Gives the outline that was counted.
+    """
+    shapes = outline(c, source_size, target_size)
+    if shapes.size > MOST_PARAMETERS:
+        raise ConfigError(f"the config asks for {shapes.size:,} parameters; at most {MOST_PARAMETERS:,} are built here")
+    return shapes
 
 
 def assemble(c: config.Config, source_size: int, target_size: int) -> Model:

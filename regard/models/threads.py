@@ -19,8 +19,7 @@ SMALL = 2_000_000  # parameters
 def threads(model: Model, wanted: int | None = None) -> Iterator[int]:
     """While this is open torch uses `wanted` threads, or as many as suit the model; afterwards as many as before."""
     before = torch.get_num_threads()
-    small = sum(weight.numel() for weight in model.parameters()) < SMALL
-    count = wanted or (1 if small else before)
+    count = wanted or (1 if model.size < SMALL else before)
     torch.set_num_threads(count)
     try:
         yield count

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -129,9 +130,8 @@ class Transduce:
         return min(asked, self.config.data.max_target)
 
     def spell(self, hypotheses: Sequence[Hypothesis]) -> Answer:
-        made = [self.spell_one(each) for each in hypotheses]
-        best = made[0]
-        return Answer(best.text, best.score, best.confidence, best.tokens, tuple(made))
+        made = tuple(self.spell_one(each) for each in hypotheses)
+        return replace(made[0], alternatives=made)
 
     def spell_one(self, found: Hypothesis) -> Answer:
         text = self.vocabulary.target.decode(found.tokens)

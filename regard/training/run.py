@@ -54,17 +54,16 @@ def train(
     if folder is not None:
         claim(folder)  # not before: data that can not be read must not cost the run that stands there
     report = Report(c.train, folder, quiet)
-    parameters = sum(weight.numel() for weight in model.parameters())
     started = time.monotonic()
     try:
         with stopping(c.train) as stop, threads(model, c.train.threads) as count, torch.random.fork_rng(devices=[]):
-            for line in (*data.notes, announcement(data, parameters, count)):
+            for line in (*data.notes, announcement(data, model.size, count)):
                 report.say(line)
             outcome = loop(data, model, report, Keeper(metric, c.train.average, folder), stop)
             trained = Trained(c, data.vocabulary, model.to("cpu").eval())
             found = judge(trained, data, outcome)
             if folder is not None:
-                text = card(data, found, outcome, time.monotonic() - started, parameters, command)
+                text = card(data, found, outcome, time.monotonic() - started, model.size, command)
                 trained.save(folder, {"README.md": text.encode(), **pictures(report, metric), **logged(folder)})
     finally:
         report.close()
