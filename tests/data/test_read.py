@@ -23,7 +23,7 @@ def write(tmp_path: Path) -> Write:
 
     def write_file(name: str, content: str | bytes) -> str:
         raw = content.encode() if isinstance(content, str) else content
-        (tmp_path / name).write_bytes(gzip.compress(raw) if name.endswith(".gz") else raw)
+        (tmp_path / name).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
         return str(tmp_path / name)
 
     return write_file
@@ -304,7 +304,7 @@ def test_all_problems_are_counted_and_two_are_shown(write: Write) -> None:
         ("p.tsv", "\n \n\r\n", "found 3 blank lines"),
         ("p.tsv", "source\ttarget\n", "found a header (source, target) and nothing after it"),
         ("p.tsv", "a\tb\n".encode("utf-16"), "looks like UTF-16: save it as UTF-8"),
-        ("p.tsv", gzip.compress(b"a\tb\n"), "looks like gzip: add .gz"),
+        ("p.tsv", gzip.compress(b"a\tb\n", mtime=0), "looks like gzip: add .gz"),
     ],
 )
 def test_bad_data_are_named(write: Write, name: str, content: str | bytes, expected: str) -> None:
