@@ -1,14 +1,19 @@
 """Token ids in, padded batches out; which examples meet in a batch is a pure function of (seed, epoch)."""
 
 import hashlib
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from regard.data.ragged import Numbers, Ragged, ragged
 from regard.data.tokens import PAD
+
+PAGE = 256  # neighbouring examples that stay in one window, so that what is read together lies together …
+WINDOW = 1 << 17  # … and examples that are shuffled and sorted at a time
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,21 @@ class Batch:
             self.index,
         )
 
+    def part(self, start: int, stop: int) -> "Batch":
+        """Some of its rows, as wide as they were."""
+        mask, target = self.source_mask_BS, self.target_BT
+        return Batch(
+            self.source[start:stop],
+            None if mask is None else mask[start:stop],
+            None if target is None else target[start:stop],
+            self.label_BT[start:stop],
+            self.index[start:stop],
+        )
+
+    def idle(self) -> "Batch":
+        """The same rows with nothing to predict: they are computed and count for nothing."""
+        return replace(self, label_BT=torch.full_like(self.label_BT, PAD))
+
 
 def mix(*words: int | str) -> int:
     """A 63-bit number that depends on every word and on nothing else: the root of all random draws."""
@@ -38,35 +58,76 @@ def mix(*words: int | str) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
-def pad(sequences: Sequence[Sequence[int]]) -> Tensor:
+# ── padding ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def pad(sequences: Collection[Sequence[int]]) -> Tensor:
     """Ids side by side, PAD after the shorter ones: (B, T)."""
-    longest = max(len(ids) for ids in sequences)
-    table = np.full((len(sequences), longest), PAD, dtype=np.int64)
-    for row, ids in enumerate(sequences):
-        table[row, : len(ids)] = ids
-    return torch.from_numpy(table)
+    return torch.from_numpy(padded(ragged(sequences)))
 
 
-def plan(lengths: Sequence[int], tokens: int, seed: int, epoch: int) -> list[list[int]]:
+def padded(rows: Ragged) -> Numbers:
+    longest = int(rows.lengths.max(initial=0))
+    table = np.full((len(rows), longest), PAD, dtype=np.int64)
+    table[np.arange(longest) < rows.lengths[:, None]] = rows.ids
+    return table
+
+
+# ── who meets whom ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Lengths(Protocol):
+    """Lengths of source and target, (examples, 2): an array, or what reads them from disk as they are asked for."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, wanted: slice, /) -> Numbers: ...
+
+
+def plan(lengths: Lengths, tokens: int, seed: int, epoch: int) -> Iterator[Numbers]:
     """The batches of one epoch as example numbers: similar lengths together, at most `tokens` padded tokens each.
 
-    An example longer than `tokens` gets a batch of its own.
+    Pages of neighbours are shuffled and put into windows; within a window everything is shuffled, sorted by length,
+    cut, and the batches shuffled. A file that fits one window is thus shuffled as a whole, and of a larger one no more
+    than a window is in memory. An example longer than `tokens` gets a batch of its own.
     """
-    draw = np.random.default_rng(mix(seed, "order", epoch))
-    shuffled = draw.permutation(len(lengths))
-    ordered = shuffled[np.argsort(np.asarray(lengths)[shuffled], kind="stable")]
-    found = cut(ordered.tolist(), lengths, tokens)
-    return [found[i] for i in draw.permutation(len(found))]
+    count = len(lengths)
+    pages = np.random.default_rng(mix(seed, "pages", epoch)).permutation(-(-count // PAGE))
+    for number, start in enumerate(range(0, len(pages), WINDOW // PAGE)):
+        spans = [
+            slice(page * PAGE, min((page + 1) * PAGE, count)) for page in pages[start : start + WINDOW // PAGE].tolist()
+        ]
+        numbers = np.concatenate([np.arange(span.start, span.stop) for span in spans])
+        sizes = np.concatenate([lengths[span] for span in spans])
+        yield from window(numbers, sizes, tokens, np.random.default_rng(mix(seed, "order", epoch, number)))
+
+
+def window(numbers: Numbers, sizes: Numbers, tokens: int, draw: np.random.Generator) -> Iterator[Numbers]:
+    """The batches of one window, in an order of their own."""
+    shuffled = draw.permutation(len(numbers))
+    numbers, sizes = numbers[shuffled], sizes[shuffled]
+    longer = sizes.max(1) + 1  # the end included: what a batch pays for
+    order = np.argsort(longer, kind="stable")
+    ends = cuts(longer[order], tokens)
+    found = np.split(numbers[order], ends[:-1])
+    for place in draw.permutation(len(found)):
+        yield found[place]
+
+
+def cuts(lengths: Numbers, tokens: int) -> list[int]:
+    """Where to end batches so that in each its longest length × its count stays within `tokens`."""
+    ends: list[int] = []
+    start = 0
+    while start < len(lengths):
+        most = max(1, tokens // max(1, int(lengths[start])))
+        longest = np.maximum.accumulate(lengths[start : start + most])
+        fits = longest * np.arange(1, len(longest) + 1) <= tokens
+        start += max(1, int(fits.argmin()) if not fits.all() else len(fits))
+        ends.append(start)
+    return ends
 
 
 def cut(order: Sequence[int], lengths: Sequence[int], tokens: int) -> list[list[int]]:
     """`order` cut into runs whose longest length × count stays within `tokens`."""
-    batches: list[list[int]] = []
-    longest = 0
-    for number in order:
-        longest = max(longest, lengths[number])
-        if not batches or longest * (len(batches[-1]) + 1) > tokens:
-            batches.append([])
-            longest = lengths[number]
-        batches[-1].append(number)
-    return batches
+    ends = cuts(np.array([lengths[number] for number in order], np.int64), tokens)
+    return [list(order[start:end]) for start, end in zip([0, *ends], ends, strict=False)]

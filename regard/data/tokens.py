@@ -16,6 +16,7 @@ from functools import cached_property, lru_cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, get_args
 
+from regard.data.ragged import Ragged, join, ragged, repeated
 from regard.errors import ConfigError, FolderError, UsageError
 
 if TYPE_CHECKING:
@@ -86,6 +87,10 @@ class Tokenizer:
         """The same as `encode` of each text, quicker for subwords."""
         return self.pieces.encode_batch([mend(text) for text in texts])
 
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        """The ids that `encode` gives, of many texts at once and without their places."""
+        return self.pieces.encode_flat([mend(text) for text in texts])
+
     def encode_columns(self, columns: Sequence[str], is_tags: Sequence[bool]) -> Encoding:
         """Several columns as one sequence with SEPARATOR between them; spans are into the columns joined by tabs."""
         if len(columns) != len(is_tags):
@@ -102,6 +107,14 @@ class Tokenizer:
             spans.extend((begin + start, begin + end) for start, end in encoding.spans)
             begin += len(column) + 1
         return Encoding(tuple(ids), tuple(spans))
+
+    def encode_columns_flat(self, columns: Sequence[Sequence[str]], is_tags: Sequence[bool]) -> Ragged:
+        """The ids that `encode_columns` gives, of many rows at once: `columns` are whole columns, not rows."""
+        parts: list[Ragged] = []
+        for texts, tagged in zip(columns, is_tags, strict=True):
+            parts += [repeated(SEPARATOR, len(texts))] if parts else []
+            parts.append(ragged([self._encode_tags(text).ids for text in texts]) if tagged else self.encode_flat(texts))
+        return join(*parts)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids: special tokens are left out, UNKNOWN is shown as the replacement character.
@@ -195,6 +208,8 @@ class Pieces(Protocol):
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]: ...
 
+    def encode_flat(self, texts: Sequence[str]) -> Ragged: ...
+
     def join(self, parts: Sequence[bytes]) -> bytes: ...
 
     def as_dict(self) -> dict[str, object]: ...
@@ -220,6 +235,9 @@ class Characters:
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         return [self.encode(text) for text in texts]
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        return ragged([self.encode(text).ids for text in texts])
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b"".join(parts)
@@ -267,6 +285,9 @@ class Words:
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         return [self.encode(text) for text in texts]
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        return ragged([self.encode(text).ids for text in texts])
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b" ".join(parts)
@@ -317,6 +338,9 @@ class Subwords:
         # In portions, because what the library answers takes a hundred times the room of the text.
         portions = (texts[start : start + 1000] for start in range(0, len(texts), 1000))
         return [encoding for portion in portions for encoding in self._encode_portion(portion)]
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        return ragged([encoding.ids for encoding in self.encode_batch(texts)])
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b"".join(parts).removeprefix(b" ")

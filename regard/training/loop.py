@@ -3,7 +3,6 @@
 import math
 import time
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import torch
@@ -20,7 +19,7 @@ from regard.training.prepare import Part, Prepared
 from regard.training.progress import Report
 from regard.training.schedule import forcing, learning_rate
 from regard.training.stop import Stop
-from regard.training.stream import batches
+from regard.training.stream import updates
 
 SAMPLES = 3  # shown at each validation
 MOST_BAD_STEPS = 10  # updates in a row that were not numbers, before the run gives up
@@ -46,7 +45,7 @@ def loop(data: Prepared, model: Model, report: Report, keep: Keeper, stop: Stop)
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=t.learning_rate, betas=(t.beta1, t.beta2), weight_decay=t.weight_decay, fused=True
     )
-    stream = batches(data.task, data.train, t)
+    stream = updates(data.task, data.train, t)
     step, bad, why = 0, 0, f"all {t.steps} steps are done"
 
     while step < t.steps:
@@ -57,7 +56,8 @@ def loop(data: Prepared, model: Model, report: Report, keep: Keeper, stop: Stop)
         torch.manual_seed(mix(t.seed, "dropout", step))
 
         total, count = 0.0, 0
-        for number, batch in enumerate(islice(stream, t.accumulate)):
+        batches, _ = next(stream)
+        for number, batch in enumerate(batches):
             with precision(t, where):
                 loss = data.task.loss(model, batch.to(where), forcing(t, step), mix(t.seed, "forcing", step, number))
             torch.autograd.backward(loss.total)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import tempfile
 import time
 from io import BytesIO
 from pathlib import Path
@@ -48,8 +49,14 @@ def train(
     """Trains on a file as the config says; with `out`, leaves a model folder there, also when interrupted."""
     folder = None if out is None else Path(out)
     refuse_early(c, folder, force)
-    metric = deciding(c)
-    data = prepare(c, path, valid)
+    deciding(c)
+    with tempfile.TemporaryDirectory() as store:
+        return train_on(prepare(c, path, valid, Path(store)), folder, quiet, command)
+
+
+def train_on(data: Prepared, folder: Path | None, quiet: bool, command: str) -> tuple[Trained, Evaluation]:
+    """What is left to do when the data have been read."""
+    c, metric = data.config, deciding(data.config)
     model = build(c, data.vocabulary.source.size, data.vocabulary.target.size)
     if folder is not None:
         claim(folder)  # not before: data that can not be read must not cost the run that stands there

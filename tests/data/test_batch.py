@@ -2,13 +2,22 @@
 
 import random
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.batch import Batch, cut, mix, pad, plan
+from regard.data import batch as batch_module
+from regard.data.batch import Batch, cut, mix, pad
 from regard.data.tokens import PAD
+
+
+def plan(lengths: list[int], tokens: int, seed: int, epoch: int) -> list[list[int]]:
+    """The batches of examples whose two sides are equally long; the end is counted by the plan."""
+    both = np.array([(length - 1, length - 1) for length in lengths], np.int64)
+    return [numbers.tolist() for numbers in batch_module.plan(both, tokens, seed, epoch)]
+
 
 LENGTHS = st.lists(st.integers(1, 60), min_size=1, max_size=80)
 

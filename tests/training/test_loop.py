@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from regard.training.loop import MOST_BAD_STEPS, Outcome, loop
 from regard.training.prepare import Part, Prepared, prepare
 from regard.training.progress import Report
 from regard.training.stop import Stop
+from regard.training.stream import Place
 
 pytestmark = pytest.mark.no_shapes  # those are watched where the parts are tested
 
@@ -58,9 +60,9 @@ Data = Callable[..., Prepared]
 
 
 @pytest.fixture
-def data(copy_file: Path) -> Data:
+def data(copy_file: Path, tmp_path: Path) -> Data:
     def make(*words: str, preset: str = "rnn-attention") -> Prepared:
-        return prepare(config.resolve(preset, None, [*WORDS, *words]), str(copy_file), None)
+        return prepare(config.resolve(preset, None, [*WORDS, *words]), str(copy_file), None, tmp_path / "store")
 
     return make
 
@@ -125,9 +127,9 @@ def test_validation_does_not_change_training(data: Data, scores: Callable[..., A
 def test_accumulated_halves_equal_the_whole(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """Batches of unlike token counts, so that a mean of means would be seen."""
     found = []
-    for accumulate, sizes in ((1, [30]), (2, [7, 23]), (3, [1, 19, 10])):
-        prepared = data(f"train.accumulate={accumulate}", "train.validate_steps=6")
-        monkeypatch.setattr(loop_module, "batches", lambda task, part, t, sizes=sizes: pieces(task, part, sizes))
+    for count, sizes in ((1, [30]), (2, [7, 23]), (3, [1, 19, 10])):
+        prepared = data(f"train.accumulate={count}", "train.validate_steps=6")
+        monkeypatch.setattr(loop_module, "updates", lambda task, part, t, sizes=sizes: pieces(task, part, sizes))
         run = Run(prepared)
         run.model.double()  # Adam makes whole steps of the rounding where a gradient is nothing but that
         run.go()
@@ -137,20 +139,19 @@ def test_accumulated_halves_equal_the_whole(data: Data, monkeypatch: pytest.Monk
             torch.testing.assert_close(other[name], weight, rtol=0.0, atol=1e-6)
 
 
-def pieces(task: Transduce, part: Part, sizes: list[int]) -> Iterator[Batch]:
+def pieces(task: Transduce, part: Part, sizes: list[int]) -> Iterator[tuple[list[Batch], Place]]:
     """The same examples again and again, in pieces of these sizes."""
+    ends = list(accumulate(sizes))
     while True:
-        at = 0
-        for size in sizes:
-            yield task.batch(part.items[at : at + size], range(at, at + size), 0)
-            at += size
+        yield [task.batch(part.items[end - size : end], range(end - size, end), 0)
+               for size, end in zip(sizes, ends, strict=True)], Place()  # fmt: skip
 
 
 def test_gradient_is_the_mean_over_tokens(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is clipped and applied is Σ gradients ÷ Σ tokens, over all batches of the step."""
     heard: list[float] = []
     prepared = data("train.accumulate=2", "train.steps=1", "train.warmup=0")
-    monkeypatch.setattr(loop_module, "batches", lambda task, part, t: pieces(task, part, [7, 23]))
+    monkeypatch.setattr(loop_module, "updates", lambda task, part, t: pieces(task, part, [7, 23]))
     run = Run(prepared)
     model = build(prepared.config, prepared.vocabulary.source.size, prepared.vocabulary.target.size)
     whole = prepared.task.loss(model, prepared.task.batch(prepared.train.items[:30], range(30), 0), 1.0, 0)

@@ -4,6 +4,7 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,7 +45,8 @@ def settings(*words: str) -> config.Config:
 
 def go(copy_file: Path, *words: str) -> Report:
     """One run of the loop without a folder; gives what it reported."""
-    data = prepare(settings(*words), str(copy_file), None)
+    with TemporaryDirectory() as store:
+        data = prepare(settings(*words), str(copy_file), None, Path(store))
     t = data.config.train
     model = build(data.config, data.vocabulary.source.size, data.vocabulary.target.size)
     report = Report(t, None, quiet=True)
@@ -252,16 +254,16 @@ def test_devices_that_can_not_train_are_refused(copy_file: Path, tmp_path: Path,
 # ── the data ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_source_and_target_of_one_column_are_refused(copy_file: Path) -> None:
+def test_source_and_target_of_one_column_are_refused(copy_file: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"data\.target: the column 1 is read as a source too"):
-        prepare(settings('data.source=["1"]', 'data.target="1"'), str(copy_file), None)
+        prepare(settings('data.source=["1"]', 'data.target="1"'), str(copy_file), None, tmp_path / "store")
 
 
 def test_one_column_by_name_and_by_position_is_refused_too(tmp_path: Path) -> None:
     rows = "".join(f"{word}\t{word[::-1]}\n" for word in ("ab", "bc", "cd", "da", "ac", "bd"))
     (tmp_path / "x.tsv").write_text("lemma\tform\n" + rows, encoding="utf-8")
     with pytest.raises(ConfigError, match="is read as a source too"):
-        prepare(settings('data.source=["lemma"]', 'data.target="1"'), str(tmp_path / "x.tsv"), None)
+        prepare(settings('data.source=["lemma"]', 'data.target="1"'), str(tmp_path / "x.tsv"), None, tmp_path / "s")
 
 
 @pytest.fixture
@@ -276,10 +278,10 @@ def parallel_captions(tmp_path: Path) -> str:
 
 
 def test_captions_in_parallel_files_find_their_pictures(
-    parallel_captions: str, small_model: Callable[..., Any]
+    parallel_captions: str, small_model: Callable[..., Any], tmp_path: Path
 ) -> None:
-    data = prepare(small_model("caption", "data.max_target=64").config, parallel_captions, None)
-    items = data.train.items + data.valid.items
+    data = prepare(small_model("caption", "data.max_target=64").config, parallel_captions, None, tmp_path / "store")
+    items = [*data.train.items, *data.valid.items]
     assert len(items) == 12
     assert all(item.picture is not None for item in items)
     assert len(small_model("caption", "data.max_target=64").score(parallel_captions).outputs) == 12
