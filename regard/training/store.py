@@ -44,10 +44,10 @@ class Items(Sequence[Item]):
     """The examples of a part as numbers, each read from its shard when it is asked for."""
 
     def __init__(self, shards: Shards) -> None:
-        self.shards, self.count = shards, len(shards)
+        self.shards, self._size = shards, len(shards)
 
     def __len__(self) -> int:
-        return self.count
+        return self._size
 
     @overload
     def __getitem__(self, number: int) -> Item: ...
@@ -57,10 +57,10 @@ class Items(Sequence[Item]):
 
     def __getitem__(self, number: int | slice) -> Item | list[Item]:
         if isinstance(number, slice):
-            return [self[i] for i in range(*number.indices(self.count))]
-        if not -self.count <= number < self.count:
+            return [self[i] for i in range(*number.indices(self._size))]
+        if not -self._size <= number < self._size:
             raise IndexError(number)
-        row = self.shards.row(number % self.count)
+        row = self.shards.row(number % self._size)
         return Item(tuple(row.source.tolist()), tuple(row.target.tolist()), row.picture)
 
 
