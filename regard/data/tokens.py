@@ -246,14 +246,17 @@ class Characters:
 
     def encode_flat(self, texts: Sequence[str]) -> Ragged:
         """All characters are looked up at once; one that is not known takes the room of its bytes."""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
         codes = code_points("".join(texts))
         ids = self._id_of[codes]
         unknown = ids < 0
+        if not unknown.any():
+            return Ragged(ids, lengths)
         room = np.where(unknown, 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF), 1)
         spelled = np.repeat(ids, room)
         raw = codes[unknown].tobytes().decode("utf-32-le").encode()
         spelled[np.repeat(unknown, room)] = self.first + np.frombuffer(raw, np.uint8).astype(np.int64)
-        return Ragged(spelled, sums(room, np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))))
+        return Ragged(spelled, sums(room, np.cumsum(lengths)))
 
     @cached_property
     def _id_of(self) -> Numbers:
