@@ -13,7 +13,7 @@ from torch import Tensor
 from regard.data.ragged import Numbers, Ragged, ragged
 from regard.data.tokens import PAD
 
-PAGE = 256  # neighbouring examples that stay in one window, so that what is read together lies together …
+PAGE = 1024  # neighbouring examples that stay in one window, so that what is read together lies together …
 WINDOW = 1 << 17  # … and examples that are shuffled and sorted at a time
 BLUR = 1.0  # tokens by which lengths are taken as alike, so that an example meets others in another epoch
 
@@ -99,16 +99,14 @@ class Lengths(Protocol):
 def plan(lengths: Lengths, tokens: int, seed: int, epoch: int) -> Iterator[Numbers]:
     """The batches of one epoch as example numbers: similar lengths together, at most `tokens` padded tokens each.
 
-    Pages of neighbours are shuffled and put into windows; within a window everything is shuffled, sorted by length,
-    cut, and the batches shuffled. A file that fits one window is thus shuffled as a whole, and of a larger one no more
-    than a window is in memory. An example longer than `tokens` gets a batch of its own.
+    Pages of neighbours are shuffled and put into windows of equal size; within a window everything is shuffled, sorted
+    by length, cut, and the batches shuffled. A file that fits one window is thus shuffled as a whole, and of a larger
+    one no more than a window is in memory. An example longer than `tokens` gets a batch of its own.
     """
     count = len(lengths)
     pages = np.random.default_rng(mix(seed, "pages", epoch)).permutation(-(-count // PAGE))
-    for number, start in enumerate(range(0, len(pages), WINDOW // PAGE)):
-        spans = [
-            slice(page * PAGE, min((page + 1) * PAGE, count)) for page in pages[start : start + WINDOW // PAGE].tolist()
-        ]
+    for number, some in enumerate(np.array_split(pages, -(-len(pages) * PAGE // WINDOW)) if count else []):
+        spans = [slice(page * PAGE, min((page + 1) * PAGE, count)) for page in some.tolist()]
         numbers = np.concatenate([np.arange(span.start, span.stop) for span in spans])
         sizes = np.concatenate([lengths[span] for span in spans])
         yield from window(numbers, sizes, tokens, np.random.default_rng(mix(seed, "order", epoch, number)))
