@@ -7,13 +7,15 @@ from typing import Protocol
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.ragged import Numbers, Ragged, ragged
 from regard.data.tokens import PAD
 
-PAGE = 256  # neighbouring examples that stay in one window, so that what is read together lies together …
+PAGE = 1024  # neighbouring examples that stay in one window, so that what is read together lies together …
 WINDOW = 1 << 17  # … and examples that are shuffled and sorted at a time
+BLUR = 1.0  # tokens by which lengths are taken as alike, so that an example meets others in another epoch
 
 
 @dataclass(frozen=True)
@@ -58,19 +60,29 @@ def mix(*words: int | str) -> int:
     return int.from_bytes(digest, "big") >> 1
 
 
+def scattered(root: int, numbers: Numbers, places: Numbers) -> NDArray[np.float64]:
+    """A draw from [0, 1) for each place of each example, a pure function of these: splitmix64 (Steele et al. 2014)."""
+    steps = (np.uint64(0x9E3779B97F4A7C15), np.uint64(0xD1342543DE82EF95))  # odd, so that no two places fall together
+    found = _stirred(np.uint64(root) + numbers.astype(np.uint64) * steps[0])
+    return (_stirred(found + places.astype(np.uint64) * steps[1]) >> np.uint64(11)).astype(np.float64) * 2.0**-53
+
+
+def _stirred(x: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
 # ── padding ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def pad(sequences: Collection[Sequence[int]]) -> Tensor:
+def pad(sequences: Collection[Sequence[int]] | Ragged) -> Tensor:
     """Ids side by side, PAD after the shorter ones: (B, T)."""
-    return torch.from_numpy(padded(ragged(sequences)))
-
-
-def padded(rows: Ragged) -> Numbers:
+    rows = sequences if isinstance(sequences, Ragged) else ragged(sequences)
     longest = int(rows.lengths.max(initial=0))
     table = np.full((len(rows), longest), PAD, dtype=np.int64)
     table[np.arange(longest) < rows.lengths[:, None]] = rows.ids
-    return table
+    return torch.from_numpy(table)
 
 
 # ── who meets whom ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -87,29 +99,29 @@ class Lengths(Protocol):
 def plan(lengths: Lengths, tokens: int, seed: int, epoch: int) -> Iterator[Numbers]:
     """The batches of one epoch as example numbers: similar lengths together, at most `tokens` padded tokens each.
 
-    Pages of neighbours are shuffled and put into windows; within a window everything is shuffled, sorted by length,
-    cut, and the batches shuffled. A file that fits one window is thus shuffled as a whole, and of a larger one no more
-    than a window is in memory. An example longer than `tokens` gets a batch of its own.
+    Pages of neighbours are shuffled and put into windows of equal size; within a window everything is shuffled, sorted
+    by length, cut, and the batches shuffled. A file that fits one window is thus shuffled as a whole, and of a larger
+    one no more than a window is in memory. An example longer than `tokens` gets a batch of its own.
     """
     count = len(lengths)
     pages = np.random.default_rng(mix(seed, "pages", epoch)).permutation(-(-count // PAGE))
-    for number, start in enumerate(range(0, len(pages), WINDOW // PAGE)):
-        spans = [
-            slice(page * PAGE, min((page + 1) * PAGE, count)) for page in pages[start : start + WINDOW // PAGE].tolist()
-        ]
+    for number, some in enumerate(np.array_split(pages, -(-len(pages) * PAGE // WINDOW)) if count else []):
+        spans = [slice(page * PAGE, min((page + 1) * PAGE, count)) for page in some.tolist()]
         numbers = np.concatenate([np.arange(span.start, span.stop) for span in spans])
         sizes = np.concatenate([lengths[span] for span in spans])
         yield from window(numbers, sizes, tokens, np.random.default_rng(mix(seed, "order", epoch, number)))
 
 
 def window(numbers: Numbers, sizes: Numbers, tokens: int, draw: np.random.Generator) -> Iterator[Numbers]:
-    """The batches of one window, in an order of their own."""
-    shuffled = draw.permutation(len(numbers))
-    numbers, sizes = numbers[shuffled], sizes[shuffled]
+    """The batches of one window, in an order of their own.
+
+    Sorted by the longer side; among equals by the difference of the sides, upwards and downwards in turn, so that
+    neighbours are alike in both.
+    """
     longer = sizes.max(1) + 1  # the end included: what a batch pays for
-    order = np.argsort(longer, kind="stable")
-    ends = cuts(longer[order], tokens)
-    found = np.split(numbers[order], ends[:-1])
+    difference = sizes[:, 0] - sizes[:, 1] + draw.uniform(-BLUR, BLUR, len(sizes))
+    order = np.lexsort((np.where(longer % 2, difference, -difference), longer))
+    found = np.split(numbers[order], cuts(longer[order], tokens)[:-1])
     for place in draw.permutation(len(found)):
         yield found[place]
 

@@ -582,9 +582,10 @@ def _example(record: Record, choice: Choice) -> Example | Flaw:
     if isinstance(picked, Flaw):
         return picked
     target = picked.pop() if choice.has_target else None
-    for name, texts in (("source", picked), ("target", [target] if target is not None else ["-"])):
-        if not any(text.strip(EMPTY) for text in texts):
-            return Flaw(f"empty {name}", f"found an empty {name}, expected text: {quote(record.text)}")
+    if not "".join(picked).strip(EMPTY):
+        return Flaw("empty source", f"found an empty source, expected text: {quote(record.text)}")
+    if target is not None and not target.strip(EMPTY):
+        return Flaw("empty target", f"found an empty target, expected text: {quote(record.text)}")
     return Example(tuple(picked), target, record.line)
 
 

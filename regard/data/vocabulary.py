@@ -29,7 +29,8 @@ class Vocabulary:
 
     def encode_sources(self, rows: Sequence[Sequence[str]]) -> Ragged:
         """The ids that `encode_source` gives, of many examples at once."""
-        return self.source.encode_columns_flat(list(zip(*rows, strict=True)), self.is_tags)
+        columns = [[row[place] for row in rows] for place in range(len(self.is_tags))]
+        return self.source.encode_columns_flat(columns, self.is_tags)
 
     def as_dict(self) -> dict[str, object]:
         target = None if self.shared else self.target.as_dict()

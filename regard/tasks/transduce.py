@@ -58,9 +58,9 @@ class Transduce:
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         source, mask_BS = self.sources(items)
-        target_BT = pad([[self.first, *item.target] for item in items])
-        label_BT = pad([[*item.target, END] for item in items])
-        return Batch(source, mask_BS, target_BT, label_BT, tuple(numbers))
+        target = ragged([item.target for item in items])
+        fed, label = join(repeated(self.first, len(items)), target), join(target, repeated(END, len(items)))
+        return Batch(source, mask_BS, pad(fed), pad(label), tuple(numbers))
 
     def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
         source_BS = pad([item.source for item in items])

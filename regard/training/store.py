@@ -8,6 +8,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import overload
@@ -44,10 +45,10 @@ class Items(Sequence[Item]):
     """The examples of a part as numbers, each read from its shard when it is asked for."""
 
     def __init__(self, shards: Shards) -> None:
-        self.shards = shards
+        self.shards, self._size = shards, len(shards)
 
     def __len__(self) -> int:
-        return len(self.shards)
+        return self._size
 
     @overload
     def __getitem__(self, number: int) -> Item: ...
@@ -57,10 +58,10 @@ class Items(Sequence[Item]):
 
     def __getitem__(self, number: int | slice) -> Item | list[Item]:
         if isinstance(number, slice):
-            return [self[i] for i in range(*number.indices(len(self)))]
-        if not -len(self) <= number < len(self):
+            return [self[i] for i in range(*number.indices(self._size))]
+        if not -self._size <= number < self._size:
             raise IndexError(number)
-        row = self.shards.row(number % len(self))
+        row = self.shards.row(number % self._size)
         return Item(tuple(row.source.tolist()), tuple(row.target.tolist()), row.picture)
 
 
@@ -113,10 +114,9 @@ def seal(store: Path, contents: Contents, written: Iterable[Written]) -> None:
 def hashes(*paths: str) -> dict[str, str]:
     """sha256 of the data files as they stand now, by their whole paths; of a pipe or a missing file there is none."""
     found = {}
-    for name in (name for path in paths for name in files_of(path)):
-        if os.path.isfile(name):
-            with open(name, "rb") as file:
-                found[os.path.abspath(name)] = hashlib.file_digest(file, "sha256").hexdigest()
+    for name in (name for path in paths for name in files_of(path) if os.path.isfile(name)):
+        with suppress(OSError), open(name, "rb") as file:  # whoever reads it will say what is wrong with it
+            found[os.path.abspath(name)] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
 
 
@@ -183,9 +183,10 @@ def text_line(example: Example) -> bytes:
 
 def changed(store: Path) -> list[str]:
     """One line for every data file that is no longer what was read; a missing one is none, its tokens are here."""
-    now = hashes(*contents(store).files)
-    return [f"{path}: not what it was when training began (sha256 {now[path][:12]}…, then {known[:12]}…)"
-            for path, known in contents(store).files.items() if now.get(path, known) != known]  # fmt: skip
+    known = contents(store).files
+    now = hashes(*known)
+    return [f"{path}: not what it was when training began (sha256 {now[path][:12]}…, then {known[path][:12]}…)"
+            for path in known if now.get(path, known[path]) != known[path]]  # fmt: skip
 
 
 def missing(store: Path) -> list[str]:
