@@ -69,7 +69,7 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
     if begin is not None:
         restore(model, begin.weights)
         put_moments(model, optimizer, begin.optimizer)
-    learner = Learner(data.task, model, t, team, crew.where, crew.numbers, report.say)
+    learner = Learner(data.task, model, t, team, crew.where, crew.numbers)
     stream = updates(data.task, data.train, t, standing.place, team.share)
     step, place, bad = standing.step, standing.place, standing.bad
     asked = team.sum(stop.asked())

@@ -43,7 +43,7 @@ from regard.training.loop import Crew, Outcome, loop
 from regard.training.prepare import Prepared, changed, missing, prepare, reopen
 from regard.training.progress import Report
 from regard.training.stop import Abandoned, Stop, stopping
-from regard.training.team import Team, gathered, restarted
+from regard.training.team import Team, attempt, gathered
 from regard.view import plot
 
 
@@ -87,7 +87,7 @@ def train(
             raise UsageError("several processes meet in a folder: name one with -o")
         if folder is not None and team.first:
             stack.enter_context(occupied(folder))
-        if team.told(restarted() and begun(folder, command)):
+        if team.told(attempt() > 0 and begun(folder, command)):
             return go(opened(scene), scene)
         if team.first:
             store = Path(stack.enter_context(TemporaryDirectory())) if folder is None else folder / FRESH

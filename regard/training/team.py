@@ -14,6 +14,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
+from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
 from regard.errors import RegardError
@@ -71,7 +73,7 @@ class Team:
         """The module, its gradients averaged over all processes as the backward pass makes them."""
         if not self.many:
             return module
-        return DistributedDataParallel(module, broadcast_buffers=False, find_unused_parameters=True)
+        return DistributedDataParallel(module, forward_sync_buffers=False)
 
 
 def apart(module: nn.Module, last: bool) -> AbstractContextManager[None]:
@@ -88,7 +90,7 @@ def gathered() -> Iterator[Team]:
     if world < 2 or "MASTER_ADDR" not in os.environ:
         yield Team()
         return
-    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    meet()
     try:
         yield Team(Share(dist.get_rank(), world), int(os.environ.get("LOCAL_RANK", "0")))
     except RuntimeError as error:
@@ -99,6 +101,16 @@ def gathered() -> Iterator[Team]:
         dist.destroy_process_group()
 
 
-def restarted() -> bool:
-    """Whether a launcher has started this process anew after another one of the team died."""
-    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")) > 0
+def meet() -> None:
+    """Connects the processes. The launcher's store outlives them and still has the addresses of those that died (seen
+    in torch 2.13), so each attempt uses names of its own.
+    """
+    store, rank, world = next(rendezvous("env://", timeout=PATIENCE))
+    backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
+    own = PrefixStore(f"attempt-{attempt()}", store)
+    dist.init_process_group(backend, store=own, rank=rank, world_size=world, timeout=PATIENCE)
+
+
+def attempt() -> int:
+    """How often a launcher has started this team anew because one of it died."""
+    return int(os.environ.get("TORCHELASTIC_RESTART_COUNT", "0"))

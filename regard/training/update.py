@@ -1,7 +1,8 @@
 """The batches of one update in, the gradient of their summed loss out, in pieces where memory does not suffice."""
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+import warnings
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -41,17 +42,13 @@ class Sums:
 class Learner:
     """Leaves in a model's weights the gradient of an update's summed loss."""
 
-    def __init__(
-        self, task: Task, model: Model, t: Train, team: Team, where: torch.device, numbers: str,
-        say: Callable[[str], None],
-    ) -> None:  # fmt: skip
+    def __init__(self, task: Task, model: Model, t: Train, team: Team, where: torch.device, numbers: str) -> None:
         self.asked = team.joined(Asked(task, model))
         self.model = model
         self.settings = t
         self.team = team
         self.where = where
         self.numbers = numbers
-        self.say = say
         self.told = False
         self.shared = False  # gradients of this update are on their way to the other processes
 
@@ -67,8 +64,8 @@ class Learner:
                                   "data.max_source or data.max_target, or the size of the model")  # fmt: skip
             pieces *= 2
             if not self.told:
-                self.say(f"step {step}: out of memory, so its batches are computed in pieces and the run goes on; "
-                         "a lower train.tokens_per_batch would be faster")  # fmt: skip
+                warnings.warn(f"step {step}: out of memory, so its batches are computed in pieces and the run goes on; "
+                              "a lower train.tokens_per_batch would be faster", stacklevel=2)  # fmt: skip
             self.told = True
         return found
 
@@ -77,8 +74,11 @@ class Learner:
         try:
             return self.through(step, [part for batch in batches for part in parts(batch, pieces)])
         except (MemoryError, RuntimeError) as error:
-            if not out_of_memory(error) or self.shared:
+            if not out_of_memory(error):
                 raise
+            if self.shared:  # the others already have a part of it, so it can not be taken back
+                raise RegardError(f"step {step}: out of memory while gradients went to the other processes; "
+                                  "lower train.tokens_per_batch and start anew") from None  # fmt: skip
         self.model.zero_grad(set_to_none=True)
         gc.collect()
         if self.where.type == "cuda":

@@ -2,7 +2,9 @@
 
 import os
 import signal
+import socket
 import time
+import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,8 +22,8 @@ WORDS = ["encoder.width=16", "decoder.width=16", "decoder.dropout=0.2", "train.s
          "train.tokens_per_batch=64", "train.average=2", "train.accumulate=2"]  # fmt: skip
 
 
-def in_child(work: Callable[[], Any], wait: float = 60.0) -> int:
-    """Does something in a forked process; gives its exit code, or the signal that ended it as a negative number."""
+def forked(work: Callable[[], Any]) -> int:
+    """A process of its own that does something and then ends with the exit code of what it met."""
     child = os.fork()
     if not child:
         code = 99
@@ -30,17 +32,44 @@ def in_child(work: Callable[[], Any], wait: float = 60.0) -> int:
             code = 0
         except BaseException as error:
             code = getattr(error, "exit_code", 98)
+            if code == 98:
+                traceback.print_exc()
         finally:
             os._exit(code)
-    deadline = time.monotonic() + wait
-    while time.monotonic() < deadline:
-        found, status = os.waitpid(child, os.WNOHANG)
-        if found:
-            return os.waitstatus_to_exitcode(status)
+    return child
+
+
+def ended(children: list[int], wait: float = 60.0) -> list[int]:
+    """The exit code of each, or the signal that ended it as a negative number; none may take longer than `wait`."""
+    deadline, codes = time.monotonic() + wait, dict[int, int]()
+    while len(codes) < len(children) and time.monotonic() < deadline:
+        for child in set(children) - set(codes):
+            found, status = os.waitpid(child, os.WNOHANG)
+            codes |= {child: os.waitstatus_to_exitcode(status)} if found else {}
         time.sleep(0.01)
-    os.kill(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    raise AssertionError(f"not over after {wait} s")
+    for child in set(children) - set(codes):
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+    assert len(codes) == len(children), f"not over after {wait} s"
+    return [codes[child] for child in children]
+
+
+def in_child(work: Callable[[], Any]) -> int:
+    return ended([forked(work)])[0]
+
+
+def together(work: Callable[[int], Any], world: int = 2) -> list[int]:
+    """The same work in processes that are told of each other, as a launcher would; it is given its rank."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+
+    def member(rank: int) -> None:
+        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(world), "MASTER_PORT": str(port),
+                       "MASTER_ADDR": "127.0.0.1"}  # fmt: skip
+        work(rank)
+
+    return ended([forked(lambda rank=rank: member(rank)) for rank in range(world)])
 
 
 def die() -> None:
@@ -60,6 +89,12 @@ class Runs:
 
     def train(self, folder: Path, *words: str, force: bool = False) -> None:
         train(self.config(*words), self.data, None, folder, force, quiet=True)
+
+    def train_together(self, folder: Path, *words: str) -> list[int]:
+        return together(lambda rank: self.train(folder, *words))
+
+    def resume_together(self, folder: Path) -> list[int]:
+        return together(lambda rank: resume(folder, quiet=True))
 
     def train_in_child(self, folder: Path, *words: str) -> int:
         return in_child(lambda: self.train(folder, *words))
@@ -96,6 +131,11 @@ def dies_at(name: str, number: int) -> Callable[[str], None]:
 @pytest.fixture(scope="session")
 def runs(copy_file: Path) -> Runs:
     return Runs(str(copy_file))
+
+
+@pytest.fixture(scope="session")
+def in_a_team() -> Callable[..., list[int]]:
+    return together
 
 
 @pytest.fixture(scope="session")
