@@ -22,7 +22,7 @@ from regard import config
 from regard.data import builtin
 from regard.models.build import build
 from regard.training.prepare import prepare
-from regard.training.stream import batches
+from regard.training.stream import updates
 
 
 def step_time(preset: str, count: int, steps: int) -> float:
@@ -31,14 +31,15 @@ def step_time(preset: str, count: int, steps: int) -> float:
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "dates.tsv"
         builtin.write("dates", 3000, path)
-        data = prepare(config.resolve(preset), str(path), None)
+        data = prepare(config.resolve(preset), str(path), None, Path(place) / "store")
     model = build(data.config, data.vocabulary.source.size, data.vocabulary.target.size).train()
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     started = 0.0
-    for number, batch in enumerate(islice(batches(data.task, data.train, data.config.train), steps + 3)):
+    stream = updates(data.task, data.train, data.config.train)
+    for number, (batches, _) in enumerate(islice(stream, steps + 3)):
         if number == 3:
             started = time.perf_counter()
-        torch.autograd.backward(data.task.loss(model, batch, 1.0, 0).total)
+        torch.autograd.backward(data.task.loss(model, batches[0], 1.0, 0).total)
         optimizer.step()
         optimizer.zero_grad()
     return 1000 * (time.perf_counter() - started) / steps

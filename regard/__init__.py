@@ -19,8 +19,17 @@ Names are imported when they are first used, so that `regard --help` need not wa
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from regard.api import Answer, Evaluation, Record, Sampling, Trained, Wish, load, train
-    from regard.errors import ConfigError, DataError, FolderError, Interrupted, MissingError, RegardError, UsageError
+    from regard.api import Answer, Evaluation, Record, Sampling, Trained, Wish, load, resume, train
+    from regard.errors import (
+        ConfigError,
+        DataError,
+        DivergedError,
+        FolderError,
+        Interrupted,
+        MissingError,
+        RegardError,
+        UsageError,
+    )
 
 __version__ = "0.1.0"
 
@@ -28,6 +37,7 @@ __all__ = [
     "Answer",
     "ConfigError",
     "DataError",
+    "DivergedError",
     "Evaluation",
     "FolderError",
     "Interrupted",
@@ -40,6 +50,7 @@ __all__ = [
     "Wish",
     "__version__",
     "load",
+    "resume",
     "train",
 ]
 

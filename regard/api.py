@@ -1,6 +1,7 @@
 """The verbs as Python functions: a file in, a model out that answers, scores and shows where it looked.
 
     model = regard.train("pairs.tsv")
+    model = regard.resume("model")
     model = regard.load("model")
     model("9 May 2018")
 
@@ -14,6 +15,8 @@ from regard import config
 from regard.search.write import Sampling
 from regard.tasks.task import Answer, Evaluation, Wish
 from regard.trained import Trained
+from regard.training.home import finished
+from regard.training.run import resume as resume_training
 from regard.training.run import train as run_training
 from regard.view.record import Record
 
@@ -35,9 +38,14 @@ def train(
     return trained
 
 
+def resume(path: str | Path, quiet: bool = True) -> Trained:
+    """Goes on with a run that was interrupted; of one that has finished, the model."""
+    return load(path) if finished(Path(path)) else resume_training(path, quiet)[0]
+
+
 def load(path: str | Path) -> Trained:
     """A model from its folder."""
     return Trained.load(path)
 
 
-__all__ = ["Answer", "Evaluation", "Record", "Sampling", "Trained", "Wish", "load", "train"]
+__all__ = ["Answer", "Evaluation", "Record", "Sampling", "Trained", "Wish", "load", "resume", "train"]

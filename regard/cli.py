@@ -158,6 +158,8 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Updates at most.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Minutes at most.")] = None,
     seed: Seed = None,
+    precision: Annotated[str | None, typer.Option(help="auto, fp32 or bf16.")] = None,
+    device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     settings: Set = None,
     config_file: ConfigFile = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
@@ -171,7 +173,15 @@ def train(
     regard train forms.tsv -o model --source lemma,tags --target form --tags tags
     """
     words = flag_words(
-        {"task": task, "data.target": target, "train.steps": steps, "train.minutes": minutes, "train.seed": seed},
+        {
+            "task": task,
+            "data.target": target,
+            "train.steps": steps,
+            "train.minutes": minutes,
+            "train.seed": seed,
+            "train.precision": precision,
+            "train.device": device,
+        },
         {"data.source": source, "data.tags": tags},
     )
     if tokens is not None:
@@ -184,8 +194,27 @@ def train(
     from regard.training.run import train as run_training
 
     _, found = run_training(c, file, valid, out, force, command="regard " + shlex.join(sys.argv[1:]))
-    note(f"saved in {out}")
-    print(evaluation_text(found))
+    tell_saved(out, found)
+
+
+@app.command()
+def resume(model: Annotated[str, typer.Argument(help="The folder of a run that was interrupted.")]) -> None:
+    """Go on with a run where it stopped.
+
+    The result is the one that the run would have had, to the bit on the same machine and versions.
+
+    \b
+    regard resume model
+    """
+    from regard.training.home import finished
+
+    if finished(Path(model)):
+        note(f"{model}: its training has finished; there is nothing to resume")
+        return
+    from regard.training.run import resume as resume_training
+
+    _, found = resume_training(model)
+    tell_saved(model, found)
 
 
 @app.command()
@@ -459,6 +488,13 @@ def evaluation_text(found: "Evaluation") -> str:
         lines.append(f"{m.name:24}{m.value:10.2f}{interval}   {m.signature}")
     lines += [f"{name.replace('_', ' '):24}{value:10.4f}" for name, value in found.facts.items()]
     return "\n".join(lines)
+
+
+def tell_saved(out: str, found: "Evaluation | None") -> None:
+    """Of several processes only the first has scores, and the word."""
+    if found is not None:
+        note(f"saved in {out}")
+        print(evaluation_text(found))
 
 
 def show_warning(message: Warning | str, *_: Any) -> None:

@@ -336,12 +336,13 @@ class Train(Section):
     forcing: Probability = 1.0  # how often a decoder is fed the true token rather than its own; 0 = free running
     forcing_end: Probability | None = None  # where `forcing` has come by the last step; none = it stays
     validate_steps: Positive = 250
-    checkpoint_steps: Positive = 250
+    checkpoint_steps: Positive = 250  # a checkpoint after so many steps; those that `average` counts
+    checkpoint_minutes: Annotated[float, Field(gt=0.0)] = 5.0  # … and after so many minutes, which changes no result
     validate_examples: Positive = 500  # decoded at each validation
     patience: Positive | None = None  # validations without a better one before the run ends
     metric: str = "auto"  # decides which weights are best: exact, bleu, chrf, ter, cer, wer, loss; fill: accuracy, loss
     average: Annotated[int, Field(ge=0)] = 0  # last checkpoints whose mean is tried at the end; 0 = none
-    precision: Literal["auto", "fp32", "bf16"] = "auto"
+    precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto = bf16 where the processor computes it natively
     device: str = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # none = one for a small model, else all cores
 

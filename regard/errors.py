@@ -4,7 +4,8 @@ RegardError 1 ── UsageError 2 ── ConfigError 2
               ├─ DataError 65
               ├─ MissingError 66
               ├─ FolderError 1
-              └─ Interrupted 130 / 143
+              ├─ DivergedError 70
+              └─ Interrupted 130 / 138 / 143
 """
 
 
@@ -38,6 +39,12 @@ class MissingError(RegardError):
 
 class FolderError(RegardError):
     """A model folder is incomplete, damaged, or not one of ours."""
+
+
+class DivergedError(RegardError):
+    """Training does not give numbers any more; the last checkpoint with numbers in it is kept."""
+
+    exit_code = 70
 
 
 class Interrupted(RegardError):

@@ -1,13 +1,16 @@
 """A saved model is a folder: everything checked before anything is allocated, nothing in it that could run.
 
-config.toml · tokenizer.json · model.safetensors · README.md · metrics.jsonl · curves.svg · manifest.json
+config.toml · tokenizer.json · model.safetensors · README.md · metrics.jsonl · times.jsonl · curves.svg · run.json ·
+manifest.json. Checkpoints are folders of the same kind, so what is here writes and checks them too.
 """
 
 import hashlib
 import json
 import os
 import re
+import shutil
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +19,7 @@ import tomli_w
 import torch
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
+from torch import Tensor
 
 from regard import config
 from regard.data.vocabulary import Vocabulary
@@ -26,7 +30,12 @@ from regard.models.model import Model
 FORMAT = 1
 NEEDED = ("config.toml", "tokenizer.json", "model.safetensors")
 FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")  # of plain files beside the manifest, nothing else
-MOST_BYTES = {"config.toml": 1 << 20, "tokenizer.json": 1 << 28, "manifest.json": 1 << 20}
+MOST_BYTES = {"config.toml": 1 << 20, "tokenizer.json": 1 << 28, "manifest.json": 1 << 20, "run.json": 1 << 20,
+              "state.json": 1 << 20}  # fmt: skip
+MOST_BYTES_OF_A_NAME = 1 << 10  # in the header of a weights file, for each tensor
+
+Weights = dict[str, Tensor]
+Shapes = dict[str, tuple[int, ...]]
 
 
 @dataclass(frozen=True)
@@ -50,34 +59,75 @@ def write_file(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(beside, path)
+        sync(path.parent)
     except OSError as error:
         beside.unlink(missing_ok=True)
         raise RegardError(f"{path}: can not be written: {error.strerror}") from None
 
 
-def weights_bytes(model: Model) -> bytes:
-    """The weights as safetensors, tied ones once."""
-    return to_bytes({name: weight.detach().cpu().contiguous() for name, weight in model.named_parameters()})
+def sync(path: Path) -> None:
+    """What was written to this file, or renamed in this folder, is on the disk when this returns."""
+    place = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(place)
+    finally:
+        os.close(place)
 
 
-def save(folder: Path, c: config.Config, vocabulary: Vocabulary, model: Model, others: dict[str, bytes]) -> None:
+def remove(path: Path) -> None:
+    """A file, a folder with all in it, or a link and not what it leads to; gone is gone."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def weights_bytes(weights: Weights) -> bytes:
+    """The weights as safetensors."""
+    return to_bytes({name: weight.detach().cpu().contiguous() for name, weight in weights.items()})
+
+
+def config_bytes(c: config.Config) -> bytes:
+    return tomli_w.dumps(config.to_tree(c)).encode()
+
+
+def vocabulary_bytes(vocabulary: Vocabulary) -> bytes:
+    return json.dumps(vocabulary.as_dict(), ensure_ascii=False, sort_keys=True).encode()
+
+
+def listing(content: bytes) -> dict[str, Any]:
+    """What a manifest says of one file."""
+    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
+def manifest_bytes(listed: dict[str, Any], finished: bool = True) -> bytes:
+    unfinished = {} if finished else {"finished": False}
+    return json.dumps({"format": FORMAT, **unfinished, "files": dict(sorted(listed.items()))}, indent=1).encode()
+
+
+def save(
+    folder: Path,
+    c: config.Config,
+    vocabulary: Vocabulary,
+    model: Model,
+    others: dict[str, bytes],
+    finished: bool = True,
+) -> None:
     """Writes the folder; the manifest comes last, so a folder with a fitting manifest is whole."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RegardError(f"{folder}: can not be made: {error.strerror}") from None
     files = {
-        "config.toml": tomli_w.dumps(config.to_tree(c)).encode(),
-        "tokenizer.json": json.dumps(vocabulary.as_dict(), ensure_ascii=False, sort_keys=True).encode(),
-        "model.safetensors": weights_bytes(model),
+        "config.toml": config_bytes(c),
+        "tokenizer.json": vocabulary_bytes(vocabulary),
+        "model.safetensors": weights_bytes(dict(model.named_parameters())),  # tied ones once
         **others,
     }
     for name, content in files.items():
         write_file(folder / name, content)
-    listed = {name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
-              for name, content in sorted(files.items())}  # fmt: skip
-    manifest = {"format": FORMAT, "files": listed}
-    write_file(folder / "manifest.json", json.dumps(manifest, indent=1).encode())
+    listed = {name: listing(content) for name, content in files.items()}
+    write_file(folder / "manifest.json", manifest_bytes(listed, finished))
 
 
 # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -85,34 +135,52 @@ def save(folder: Path, c: config.Config, vocabulary: Vocabulary, model: Model, o
 
 def load(folder: Path) -> Saved:
     """Manifest, config, tokenizer, shapes of weights: each is checked before the next is read, weights last."""
-    check_manifest(folder)
-    c = config.from_toml(read_text(folder / "config.toml"), str(folder / "config.toml"))
-    vocabulary = Vocabulary.from_dict(parse_json(folder / "tokenizer.json"))
+    check_model(folder)
+    c, vocabulary = read_config(folder), read_vocabulary(folder)
     sizes = vocabulary.source.size, vocabulary.target.size
-    shapes = refuse_giants(c, *sizes)
-    path = folder / "model.safetensors"
-    check_weights(path, {name: tuple(weight.shape) for name, weight in shapes.named_parameters()})
-    return Saved(c, vocabulary, fill(unfilled(c, *sizes), path))
+    expected = shapes_of(refuse_giants(c, *sizes))
+    return Saved(c, vocabulary, fill(unfilled(c, *sizes), read_weights(folder / "model.safetensors", expected)))
 
 
-def check_manifest(folder: Path) -> None:
+def read_config(folder: Path) -> config.Config:
+    return config.from_toml(read_text(folder / "config.toml"), str(folder / "config.toml"))
+
+
+def read_vocabulary(folder: Path) -> Vocabulary:
+    return Vocabulary.from_dict(parse_json(folder / "tokenizer.json"))
+
+
+def shapes_of(model: Model) -> Shapes:
+    return {name: tuple(weight.shape) for name, weight in model.named_parameters()}
+
+
+def check_model(folder: Path) -> None:
+    """A model folder is one, and whole."""
     if folder.is_file():
         raise FolderError(f"{folder}: expected a model folder, found a file{pickle_hint(folder)}")
     if not folder.is_dir():
         raise MissingError(f"{folder}: no such model folder")
-    if (folder / "manifest.json").is_symlink():
-        raise FolderError(f"{folder / 'manifest.json'}: expected a plain file, found a link that leads elsewhere")
-    if not (folder / "manifest.json").is_file():
+    if not (folder / "manifest.json").exists() and (folder / "run.json").is_file():
+        raise FolderError(f"{folder}: its training has not finished; regard resume {folder} goes on with it")
+    if not (folder / "manifest.json").exists():
         raise FolderError(f"{folder}: not a model folder (no manifest.json); regard train … -o {folder} makes one")
-    manifest = parse_json(folder / "manifest.json")
+    check_manifest(folder, NEEDED)
+
+
+def check_manifest(folder: Path, needed: tuple[str, ...]) -> None:
+    """The manifest can be read, and every file it lists, and every one that is needed, is what it says."""
+    path = folder / "manifest.json"
+    if path.is_symlink() or not path.is_file():
+        raise FolderError(f"{path}: missing, or not a plain file")
+    manifest = parse_json(path)
     if not isinstance(manifest, dict) or not isinstance(manifest.get("files"), dict):
-        raise FolderError(f"{folder / 'manifest.json'}: expected an object with format and files")
+        raise FolderError(f"{path}: expected an object with format and files")
     found = manifest.get("format")
     if type(found) is not int or found < 1:
-        raise FolderError(f"{folder / 'manifest.json'}: format {str(found)[:20]!r}, expected a number from 1: damaged")
+        raise FolderError(f"{path}: format {str(found)[:20]!r}, expected a number from 1: damaged")
     if found > FORMAT:
         raise FolderError(f"{folder}: format {found}; this version of regard reads up to format {FORMAT}: upgrade it")
-    for name in sorted({*NEEDED, *manifest["files"]}):
+    for name in sorted({*needed, *manifest["files"]}):
         check_file(folder, name, manifest["files"].get(name))
 
 
@@ -156,8 +224,21 @@ def parse_json(path: Path) -> Any:
         raise FolderError(f"{path}: not JSON: {error}") from None
 
 
-def check_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> None:
-    """Names, shapes and types in the file's header against the model that the config describes."""
+def read_weights(path: Path, expected: Shapes, finite: bool = True) -> Weights:
+    """The tensors of a file, which must have just these names and shapes; none of them is read before that is known."""
+    check_weights(path, expected)
+    tensors = {name: tensor.clone() for name, tensor in load_file(path).items()}  # the file may go, the numbers stay
+    for name, tensor in tensors.items():
+        if finite and not bool(torch.isfinite(tensor).all()):
+            raise FolderError(f"{path}: {name} holds numbers that are not finite")
+    return tensors
+
+
+def check_weights(path: Path, expected: Shapes) -> None:
+    """Names, shapes and types in the file's header against what the config describes."""
+    most = sum(4 * prod(shape) + MOST_BYTES_OF_A_NAME for shape in expected.values()) + MOST_BYTES_OF_A_NAME
+    if path.stat().st_size > most:
+        raise FolderError(f"{path}: {path.stat().st_size} bytes, and the model that config.toml describes has fewer")
     try:
         with safetensors.safe_open(path, framework="pt") as file:
             found = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
@@ -173,12 +254,9 @@ def check_weights(path: Path, expected: dict[str, tuple[int, ...]]) -> None:
                               f"config.toml and tokenizer.json ask for F32 {list(shape)}")  # fmt: skip
 
 
-def fill(model: Model, path: Path) -> Model:
-    """The model with the weights of the file in it."""
-    tensors = load_file(path)
+def fill(model: Model, weights: Weights) -> Model:
+    """The model with these weights in it."""
     with torch.no_grad():
         for name, weight in model.named_parameters():
-            if not bool(torch.isfinite(tensors[name]).all()):
-                raise FolderError(f"{path}: {name} holds numbers that are not finite")
-            weight.copy_(tensors[name])
+            weight.copy_(weights[name])
     return model.eval()

@@ -41,12 +41,20 @@ def test_settings_that_are_wrong(copy_file: Path) -> None:
 
 
 def test_errors_are_one_tree() -> None:
-    for name in ("ConfigError", "DataError", "FolderError", "Interrupted", "MissingError", "UsageError"):
+    for name in (
+        "ConfigError",
+        "DataError",
+        "DivergedError",
+        "FolderError",
+        "Interrupted",
+        "MissingError",
+        "UsageError",
+    ):
         assert issubclass(getattr(regard, name), regard.RegardError)
     codes = {error.__name__: error.exit_code for error in (regard.RegardError, regard.UsageError, regard.ConfigError,
-             regard.DataError, regard.MissingError, regard.FolderError)}  # fmt: skip
+             regard.DataError, regard.MissingError, regard.FolderError, regard.DivergedError)}  # fmt: skip
     assert codes == {"RegardError": 1, "UsageError": 2, "ConfigError": 2, "DataError": 65, "MissingError": 66,
-                     "FolderError": 1}  # fmt: skip
+                     "FolderError": 1, "DivergedError": 70}  # fmt: skip
     assert [regard.Interrupted("", number).exit_code for number in (2, 15)] == [130, 143]
 
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -60,7 +61,8 @@ def settings(preset: str, steps: int, rate: float, tokens: int, warmup: int = 20
 
 def untrained(c: config.Config, files: Files) -> Evaluation:
     """The scores of the same model before its first step."""
-    data = prepare(c, *files)
+    with TemporaryDirectory() as store:
+        data = prepare(c, *files, Path(store))
     model = build(c, data.vocabulary.source.size, data.vocabulary.target.size).eval()
     fresh = Trained(c, data.vocabulary, model)
     return fresh.task.evaluate(fresh.model, data.valid.items, data.valid.examples, Wish(), intervals=False)

@@ -1,7 +1,8 @@
 """A path in, examples out: .tsv, .csv, .jsonl (each also .gz), plain text, or two parallel files "a.en,a.de".
 
 A file becomes lines (`Source`), lines become records (one function for each format), and of a record the chosen columns
-become an `Example`. What is wrong is collected over the whole file and told once. The file is streamed, never held.
+become an `Example`. What is wrong is collected over the whole file and told once. `Stream` gives examples one by one
+and holds none; `read` gives them as a list.
 """
 
 import codecs
@@ -13,7 +14,7 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from itertools import chain, islice, zip_longest
@@ -79,12 +80,24 @@ class Table:
 
     @property
     def folder(self) -> str:
-        """Where the file stands (the first of two parallel ones): pictures that it names are found from there."""
-        first = self.path if os.path.exists(self.path) else self.path.split(",")[0]
-        return os.path.dirname(first) or "."
+        """Where pictures that the file names are found."""
+        return folder_of(self.path)
 
 
 CHOOSE = Columns()
+
+
+def files_of(path: str) -> list[str]:
+    """The files a path means: one, or two parallel ones "a.en,a.de"."""
+    parts = path.split(",")
+    parallel = len(parts) == 2 and not os.path.exists(path) and any(map(os.path.exists, parts))
+    return parts if parallel else [path]
+
+
+def folder_of(path: str) -> str:
+    """Where the file stands (the first of two parallel ones): pictures that it names are found from there."""
+    first = path if os.path.exists(path) else path.split(",")[0]
+    return os.path.dirname(first) or "."
 
 
 def escape(text: str) -> str:
@@ -358,9 +371,8 @@ class _Plan:
     """How a path is read: its files, its format, its records. Knows nothing of columns yet."""
 
     def __init__(self, path: str, columns: Columns) -> None:
-        parts = path.split(",")
-        parallel = len(parts) == 2 and not os.path.exists(path) and any(map(os.path.exists, parts))
-        self.sources = [Source(part) for part in (parts if parallel else [path])]
+        self.sources = [Source(part) for part in files_of(path)]
+        parallel = len(self.sources) == 2
         suffix = os.path.splitext(path.removesuffix(".gz"))[1].lower()
         whole = suffix not in SUFFIXES and columns.target is None and not columns.source
         self.hint = ""  # what the delimiter looks like when it is not this format's; known after the first lines
@@ -570,26 +582,22 @@ def _example(record: Record, choice: Choice) -> Example | Flaw:
     if isinstance(picked, Flaw):
         return picked
     target = picked.pop() if choice.has_target else None
-    for name, texts in (("source", picked), ("target", [target] if target is not None else ["-"])):
-        if not any(text.strip(EMPTY) for text in texts):
-            return Flaw(f"empty {name}", f"found an empty {name}, expected text: {quote(record.text)}")
+    if not "".join(picked).strip(EMPTY):
+        return Flaw("empty source", f"found an empty source, expected text: {quote(record.text)}")
+    if target is not None and not target.strip(EMPTY):
+        return Flaw("empty target", f"found an empty target, expected text: {quote(record.text)}")
     return Example(tuple(picked), target, record.line)
 
 
-def _drop_returns(examples: list[Example], choice: Choice, plan: _Plan) -> None:
-    """Take the \\r of \\r\\n off the last column, in place; only now is it known whether every line has one."""
-    ends = {column for column, source in plan.returns(choice.width).items() if source.all_return}
-    hit = [place in ends for place in choice.places]
-    if not any(hit):
-        return
-    for index, example in enumerate(examples):
-        texts = [*example.source] if example.target is None else [*example.source, example.target]
-        texts = [text.removesuffix("\r") if drop else text for text, drop in zip(texts, hit, strict=True)]
-        target = texts.pop() if choice.has_target else None
-        examples[index] = Example(tuple(texts), target, example.line)
+def without_returns(example: Example, hit: Sequence[bool]) -> Example:
+    """The example with the \\r of \\r\\n taken off the columns that are hit, target last."""
+    texts = [*example.source] if example.target is None else [*example.source, example.target]
+    texts = [text.removesuffix("\r") if drop else text for text, drop in zip(texts, hit, strict=True)]
+    target = texts.pop() if example.target is not None else None
+    return Example(tuple(texts), target, example.line)
 
 
-def _judge(tally: Tally, examples: list[Example], names: list[str], skip_bad: bool) -> None:
+def _judge(tally: Tally, examples: int, names: list[str], skip_bad: bool) -> None:
     """Raise when the file gave nothing, or something bad that was not to be skipped."""
     if tally.records == 0 and names:
         raise DataError(f"{tally.path}: found a header ({_list(names)}) and nothing after it, expected examples")
@@ -617,28 +625,76 @@ def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[
     return notes
 
 
+class Stream:
+    """The examples of a file one by one, gone through once; memory does not grow with the file.
+
+    At its end, bad lines are an error that sums them all up, or they were skipped and are noted. What is known only
+    then (`notes`, `skipped`, `returns`) is to be asked for after it.
+    """
+
+    def __init__(self, path: str, columns: Columns = CHOOSE, skip_bad: bool = False) -> None:
+        self.path, self.skip_bad = path, skip_bad
+        self._plan, self._tally = _Plan(path, columns), Tally(path)
+        records = _present(self._plan.records(), self._tally)
+        head = list(islice(records, SAMPLE))
+        self._plan.hint = _delimiter_hint(self._plan, head)
+        self._names = _header(self._plan, columns, head)
+        body = head[1:] if self._names else head
+        self._tally.records -= bool(self._names)
+        if not body:
+            _judge(self._tally, 0, self._names, skip_bad)
+        self._choice = self._choose(columns, body)
+        self._records = chain(body, records)
+
+    def _choose(self, columns: Columns, body: list[Record]) -> Choice:
+        if self._plan.kind == "jsonl":
+            return _choose_keys(self._plan, columns, body)
+        return _choose(self._plan, columns, body, self._names)
+
+    def __iter__(self) -> Iterator[Example]:
+        """As they stand: a \\r that `returns` tells of is still on."""
+        count, choice = 0, self._choice
+        for record in self._records:
+            example = _example(record, choice)
+            if isinstance(example, Flaw):
+                self._tally.add(record, example)
+            else:
+                count += 1
+                yield example
+        _judge(self._tally, count, self._names, self.skip_bad)
+
+    @property
+    def source_names(self) -> tuple[str, ...]:
+        return self._choice.names[:-1] if self._choice.has_target else self._choice.names
+
+    @property
+    def target_name(self) -> str | None:
+        return self._choice.names[-1] if self._choice.has_target else None
+
+    @property
+    def returns(self) -> tuple[bool, ...]:
+        """For each column, target last, whether the \\r of \\r\\n hangs on it; empty where it does on none.
+
+        Only at the end of a file is it known whether every line has one.
+        """
+        ends = {column for column, source in self._plan.returns(self._choice.width).items() if source.all_return}
+        hit = tuple(place in ends for place in self._choice.places)
+        return hit if any(hit) else ()
+
+    @property
+    def notes(self) -> list[str]:
+        """What was tolerated."""
+        return _notes(self._plan, self._tally, self._names, self._choice)
+
+    @property
+    def skipped(self) -> int:
+        return self._tally.kinds.total()
+
+
 def read(path: str, columns: Columns = CHOOSE, skip_bad: bool = False) -> Table:
     """The examples of a file, in its order. Bad lines are an error that sums them all up, or skipped and noted."""
-    plan, tally = _Plan(path, columns), Tally(path)
-    records = _present(plan.records(), tally)
-    head = list(islice(records, SAMPLE))
-    plan.hint = _delimiter_hint(plan, head)
-    names = _header(plan, columns, head)
-    body = head[1:] if names else head
-    tally.records -= bool(names)
-    examples: list[Example] = []
-    if not body:
-        _judge(tally, examples, names, skip_bad)
-    choice = _choose_keys(plan, columns, body) if plan.kind == "jsonl" else _choose(plan, columns, body, names)
-    for record in chain(body, records):
-        match _example(record, choice):
-            case Example() as example:
-                examples.append(example)
-            case Flaw() as flaw:
-                tally.add(record, flaw)
-    _judge(tally, examples, names, skip_bad)
-    _drop_returns(examples, choice, plan)
-    target_name = choice.names[-1] if choice.has_target else None
-    source_names = choice.names[:-1] if choice.has_target else choice.names
-    notes = _notes(plan, tally, names, choice)
-    return Table(path, examples, notes, source_names, target_name, skipped=tally.kinds.total())
+    stream = Stream(path, columns, skip_bad)
+    examples = list(stream)
+    if stream.returns:
+        examples = [without_returns(example, stream.returns) for example in examples]
+    return Table(path, examples, stream.notes, stream.source_names, stream.target_name, stream.skipped)

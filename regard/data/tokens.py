@@ -9,13 +9,18 @@ import difflib
 import json
 import os
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import groupby
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, Protocol, get_args
 
+import numpy as np
+from numpy.typing import NDArray
+
+from regard.data.ragged import Numbers, Ragged, join, ragged, repeated
 from regard.errors import ConfigError, FolderError, UsageError
 
 if TYPE_CHECKING:
@@ -32,6 +37,10 @@ LONGEST_PIECE = 32  # bytes of one subword; without a limit, a hostile file's me
 LOWEST_SCORE = -1000.0
 MOST_REGIONS = 2_000_000  # words that the unigram model is learnt from; counts beyond are scaled down
 MARKER = "\x01"  # not among the symbols by which bytes are written
+
+PORTION = 4096  # texts that are counted at a time
+MOST_TYPES = 1 << 19  # different words that are counted, at least four times those that are wanted
+MOST_KNOWN = 1 << 17  # words whose pieces are remembered
 
 REPLACEMENT = "\ufffd"
 SURROGATE = re.compile("[\ud800-\udfff]")
@@ -86,6 +95,10 @@ class Tokenizer:
         """The same as `encode` of each text, quicker for subwords."""
         return self.pieces.encode_batch([mend(text) for text in texts])
 
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        """The ids that `encode` gives, of many texts at once and without their places."""
+        return self.pieces.encode_flat([mend(text) for text in texts])
+
     def encode_columns(self, columns: Sequence[str], is_tags: Sequence[bool]) -> Encoding:
         """Several columns as one sequence with SEPARATOR between them; spans are into the columns joined by tabs."""
         if len(columns) != len(is_tags):
@@ -102,6 +115,14 @@ class Tokenizer:
             spans.extend((begin + start, begin + end) for start, end in encoding.spans)
             begin += len(column) + 1
         return Encoding(tuple(ids), tuple(spans))
+
+    def encode_columns_flat(self, columns: Sequence[Sequence[str]], is_tags: Sequence[bool]) -> Ragged:
+        """The ids that `encode_columns` gives, of many rows at once: `columns` are whole columns, not rows."""
+        parts: list[Ragged] = []
+        for texts, tagged in zip(columns, is_tags, strict=True):
+            parts += [repeated(SEPARATOR, len(texts))] if parts else []
+            parts.append(ragged([self._encode_tags(text).ids for text in texts]) if tagged else self.encode_flat(texts))
+        return join(*parts)
 
     def decode(self, ids: Iterable[int]) -> str:
         """The text of these ids: special tokens are left out, UNKNOWN is shown as the replacement character.
@@ -195,6 +216,8 @@ class Pieces(Protocol):
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]: ...
 
+    def encode_flat(self, texts: Sequence[str]) -> Ragged: ...
+
     def join(self, parts: Sequence[bytes]) -> bytes: ...
 
     def as_dict(self) -> dict[str, object]: ...
@@ -220,6 +243,27 @@ class Characters:
 
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         return [self.encode(text) for text in texts]
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        """All characters are looked up at once; one that is not known takes the room of its bytes."""
+        lengths = np.fromiter(map(len, texts), np.int64, len(texts))
+        codes = code_points("".join(texts))
+        ids = self._id_of[codes]
+        unknown = ids < 0
+        if not unknown.any():
+            return Ragged(ids, lengths)
+        room = np.where(unknown, 1 + (codes > 0x7F) + (codes > 0x7FF) + (codes > 0xFFFF), 1)
+        spelled = np.repeat(ids, room)
+        raw = codes[unknown].tobytes().decode("utf-32-le").encode()
+        spelled[np.repeat(unknown, room)] = self.first + np.frombuffer(raw, np.uint8).astype(np.int64)
+        return Ragged(spelled, sums(room, np.cumsum(lengths)))
+
+    @cached_property
+    def _id_of(self) -> Numbers:
+        """The id of every code point there is, -1 where it has none of its own."""
+        table = np.full(sys.maxunicode + 1, -1, np.int64)
+        table[code_points("".join(self._ids))] = list(self._ids.values())
+        return table
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b"".join(parts)
@@ -268,11 +312,24 @@ class Words:
     def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
         return [self.encode(text) for text in texts]
 
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        return ragged([[self._ids.get(word, UNKNOWN) for word in text.split()] for text in texts])
+
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b" ".join(parts)
 
     def as_dict(self) -> dict[str, object]:
         return {"words": self.words}
+
+
+def sums(counts: Numbers, ends: Numbers) -> Numbers:
+    """The sums of the runs of `counts` that end at `ends`; a run may be empty."""
+    reached = np.concatenate([[0], np.cumsum(counts)])[ends]
+    return np.diff(reached, prepend=0)
+
+
+def code_points(text: str) -> NDArray[np.uint32]:
+    return np.frombuffer(text.encode("utf-32-le"), "<u4")
 
 
 def places(count: int) -> tuple[tuple[int, int], ...]:
@@ -299,6 +356,12 @@ SYMBOLS = byte_symbols()
 BYTE_OF = {symbol: byte for byte, symbol in enumerate(SYMBOLS)}
 
 
+def chunks(text: str) -> list[str]:
+    """The text cut at its spaces, where no piece can reach across; where spaces stand together it is left whole."""
+    words = text.split(" ")
+    return [text] if "" in words else words
+
+
 class Subwords:
     """Pieces of words over bytes, the 256 bytes first, so that nothing is unknown.
 
@@ -309,6 +372,7 @@ class Subwords:
     def __init__(self, symbols: Sequence[str], first: int) -> None:
         self.symbols, self.first = list(symbols), first
         self.spellings = [bytes(BYTE_OF[symbol] for symbol in piece) for piece in symbols]
+        self._known: dict[str, list[int]] = {}  # words whose pieces were looked up before
 
     def encode(self, text: str) -> Encoding:
         return self.encode_batch([text])[0]
@@ -317,6 +381,21 @@ class Subwords:
         # In portions, because what the library answers takes a hundred times the room of the text.
         portions = (texts[start : start + 1000] for start in range(0, len(texts), 1000))
         return [encoding for portion in portions for encoding in self._encode_portion(portion)]
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        """Word by word: most words of a text were met before, and looking them up is quicker than cutting them."""
+        cut = [chunks(text) for text in texts]
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        self._know(sorted({word for words in cut for word in words if word not in self._known}))
+        pieces = ragged([self._known[word] for words in cut for word in words])
+        ends = np.cumsum(np.fromiter(map(len, cut), np.int64, len(cut)))
+        return Ragged(self.first + pieces.ids, sums(pieces.lengths, ends))
+
+    def _know(self, words: Sequence[str]) -> None:
+        spaced = [" " + word if word else "" for word in words]
+        found = self._library.encode_batch_fast(spaced, add_special_tokens=False)
+        self._known.update((word, one.ids) for word, one in zip(words, found, strict=True))
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b"".join(parts).removeprefix(b" ")
@@ -394,8 +473,10 @@ def assemble(model: Any) -> "tokenizers.Tokenizer":
 def learn_characters(texts: Iterable[str], size: int, first: int) -> Characters:
     """The most frequent characters, equally frequent ones by code point."""
     counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(text)
+    rest = iter(texts)
+    while portion := list(islice(rest, PORTION)):
+        seen = np.bincount(code_points("".join(portion)))
+        counts.update({chr(code): int(seen[code]) for code in seen.nonzero()[0]})
     return Characters("".join(most_frequent(counts, size)), first)
 
 
@@ -406,10 +487,26 @@ def learn_bytes(_texts: Iterable[str], _size: int, first: int) -> Bytes:
 
 def learn_words(texts: Iterable[str], size: int, first: int) -> Words:
     """The most frequent words, equally frequent ones in the order of their code points."""
+    return Words(most_frequent(count_types(map(str.split, texts), size), size), first)
+
+
+def count_types(groups: Iterable[list[str]], size: int) -> Counter[str]:
+    """How often each text occurs. Of very many different ones the rarest are forgotten, so that memory has a bound."""
     counts: Counter[str] = Counter()
-    for text in texts:
-        counts.update(WORD.findall(text))
-    return Words(most_frequent(counts, size), first)
+    most = max(MOST_TYPES, 4 * size)
+    for group in groups:
+        counts.update(group)
+        if len(counts) > most:
+            forget_rarest(counts, most // 2)
+    return counts
+
+
+def forget_rarest(counts: Counter[str], most: int) -> None:
+    """Drops what occurred once, then what occurred twice, … until at most so many are left."""
+    often = np.fromiter(counts.values(), np.int64, len(counts))
+    limit = int(np.sort(often)[-most - 1])
+    for rare in [each for each, count in counts.items() if count <= limit]:
+        del counts[rare]
 
 
 def most_frequent(counts: Counter[str], size: int) -> list[str]:
@@ -418,7 +515,9 @@ def most_frequent(counts: Counter[str], size: int) -> list[str]:
 
 def learn_bpe(texts: Iterable[str], size: int, first: int) -> BytePairs:
     """Merges of the most frequent pair, again and again, until there are `size` pieces or no pair occurs twice."""
+    from tokenizers import Tokenizer
     from tokenizers.models import BPE
+    from tokenizers.pre_tokenizers import CharDelimiterSplit
     from tokenizers.trainers import BpeTrainer
 
     trainer = BpeTrainer(
@@ -429,7 +528,9 @@ def learn_bpe(texts: Iterable[str], size: int, first: int) -> BytePairs:
         special_tokens=[],
         show_progress=False,
     )
-    state = trained(assemble(BPE()), trainer, (" " + text for text in texts if text))
+    tokenizer = Tokenizer(BPE())
+    tokenizer.pre_tokenizer = CharDelimiterSplit(MARKER)
+    state = trained(tokenizer, trainer, repeated_regions(count_regions(texts, size)))
     return BytePairs([(left, right) for left, right in state["merges"]], first)
 
 
@@ -445,18 +546,29 @@ def learn_unigram(texts: Iterable[str], size: int, first: int) -> Unigram:
         special_tokens=[],
         show_progress=False,
     )
-    vocabulary = trained(Tokenizer(models.Unigram()), trainer, marked(count_regions(texts)))["vocab"]
+    vocabulary = trained(Tokenizer(models.Unigram()), trainer, marked(count_regions(texts, size)))["vocab"]
     # With too little text to keep any longer piece the library's scores are not numbers, and then none matters.
     found = {piece: LOWEST_SCORE if score is None else round(score, 6) for piece, score in vocabulary}
     return settle(found, size, first)
 
 
-def count_regions(texts: Iterable[str]) -> Counter[str]:
+def count_regions(texts: Iterable[str], size: int) -> Counter[str]:
     """How often each word, number or run of signs occurs, written in byte symbols."""
     from tokenizers import models
 
     cut = assemble(models.Unigram()).pre_tokenizer.pre_tokenize_str
-    return Counter(region for text in texts if text for region, _ in cut(" " + text))
+    regions: Counter[str] = Counter()
+    for chunk, count in count_types(map(chunks, texts), size).items():
+        for region, _ in cut(" " + chunk) if chunk else ():
+            regions[region] += count
+    return regions
+
+
+def repeated_regions(regions: Counter[str]) -> Iterator[str]:
+    """Each region as often as it occurs, many in one text with a marker between them: the library only counts them."""
+    for region, count in sorted(regions.items()):
+        for start in range(0, count, PORTION):
+            yield MARKER.join([region] * min(PORTION, count - start))
 
 
 def marked(regions: Counter[str]) -> Iterator[str]:

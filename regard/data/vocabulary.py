@@ -1,10 +1,11 @@
 """Examples in, the tokenizers of both sides out; and the two as one JSON value, as a model folder keeps them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, compress
 
 from regard import config
+from regard.data.ragged import Ragged
 from regard.data.read import Example
 from regard.data.tokens import Encoding, Tokenizer, split_tags
 from regard.errors import FolderError
@@ -26,6 +27,11 @@ class Vocabulary:
         """Source columns as tokens, a separator between them."""
         return self.source.encode_columns(columns, self.is_tags)
 
+    def encode_sources(self, rows: Sequence[Sequence[str]]) -> Ragged:
+        """The ids that `encode_source` gives, of many examples at once."""
+        columns = [[row[place] for row in rows] for place in range(len(self.is_tags))]
+        return self.source.encode_columns_flat(columns, self.is_tags)
+
     def as_dict(self) -> dict[str, object]:
         target = None if self.shared else self.target.as_dict()
         return {"source": self.source.as_dict(), "target": target, "tags": list(self.is_tags)}
@@ -42,18 +48,26 @@ class Vocabulary:
         return cls(source, target, tuple(is_tags))
 
 
-def learn(examples: Sequence[Example], c: config.Config, is_tags: Sequence[bool]) -> Vocabulary:
-    """Tokenizers for the training examples, as the config wants them."""
-    texts = [text for example in examples for text, tags in zip(example.source, is_tags, strict=True) if not tags]
-    tags = sorted({tag for example in examples for text, is_tag in zip(example.source, is_tags, strict=True)
-                   if is_tag for tag in split_tags(text)})  # fmt: skip
-    targets = [example.target for example in examples if example.target is not None]
+def learn(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]) -> Vocabulary:
+    """Tokenizers for the training examples, as the config wants them; goes through the examples more than once."""
     size = c.tokens.target_size or c.tokens.size
     if c.task == "caption":
-        target = Tokenizer.learn(targets, c.tokens.target, size)
+        target = Tokenizer.learn(targets(examples), c.tokens.target, size)
         return Vocabulary(target, target, tuple(is_tags))
-    both: Iterable[str] = chain(texts, targets) if c.tokens.shared else texts
+    tags = sorted({tag for text in cells(examples, is_tags) for tag in split_tags(text)}) if any(is_tags) else []
+    texts = cells(examples, [not each for each in is_tags])
+    both = chain(texts, targets(examples)) if c.tokens.shared else texts
     source = Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
-    if c.tokens.shared or not targets:
+    if c.tokens.shared or next(targets(examples), None) is None:
         return Vocabulary(source, source, tuple(is_tags))
-    return Vocabulary(source, Tokenizer.learn(targets, c.tokens.target, size), tuple(is_tags))
+    return Vocabulary(source, Tokenizer.learn(targets(examples), c.tokens.target, size), tuple(is_tags))
+
+
+def cells(examples: Iterable[Example], wanted: Sequence[bool]) -> Iterator[str]:
+    """The texts of the source columns that are wanted."""
+    for example in examples:
+        yield from compress(example.source, wanted)
+
+
+def targets(examples: Iterable[Example]) -> Iterator[str]:
+    return (example.target for example in examples if example.target is not None)

@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 
 from regard import config
-from regard.data.batch import Batch, mix, pad
+from regard.data.batch import Batch, mix, pad, scattered
+from regard.data.ragged import Numbers, Ragged, join, ragged, repeated
 from regard.data.read import Columns, Example
+from regard.data.shards import Rows
 from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS
 from regard.data.vocabulary import Vocabulary
 from regard.errors import UsageError
@@ -41,6 +43,11 @@ class Fill:
     def encode(self, example: Example, folder: str) -> Item:
         return Item((*self.vocabulary.encode_source(example.source).ids, END), ())
 
+    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
+        """What `encode` gives for each, sooner."""
+        source = self.vocabulary.encode_sources([example.source for example in examples])
+        return Rows(join(source, repeated(END, len(examples))), ragged([()] * len(examples)))
+
     def ask(self, columns: Sequence[str], folder: str) -> Item:
         """Only in a question does `[mask]` mean a hidden token; in data it is six characters."""
         ids: list[int] = []
@@ -52,28 +59,25 @@ class Fill:
         return Item((*ids, END), ())
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
-        """What is hidden is a pure function of (seed, epoch, number of the example)."""
-        hidden = [self.hide(item.source, number, epoch) for item, number in zip(items, numbers, strict=True)]
-        source_BS = pad([source for source, _ in hidden])
-        return Batch(source_BS, source_BS != PAD, None, pad([label for _, label in hidden]), tuple(numbers))
+        source, label = self.hide(ragged([item.source for item in items]), np.asarray(numbers), epoch)
+        source_BS = pad(source)
+        return Batch(source_BS, source_BS != PAD, None, pad(label), tuple(numbers))
 
-    def hide(self, ids: tuple[int, ...], number: int, epoch: int) -> tuple[list[int], list[int]]:
-        """The ids with some hidden, and labels that are PAD but at the chosen places; at least one is chosen."""
-        rule = self.config.fill
-        draw = np.random.default_rng(mix(self.config.train.seed, "fill", epoch, number))
-        open_places = [place for place, token in enumerate(ids) if token >= len(SPECIALS)]
-        chance = draw.random((2, len(ids)))
-        chosen = [place for place in open_places if chance[0, place] < rule.share]
-        if open_places and not chosen:
-            chosen = [open_places[int(draw.integers(len(open_places)))]]
-        source, label = list(ids), [PAD] * len(ids)
-        for place in chosen:
-            label[place] = ids[place]
-            if chance[1, place] < rule.mask:
-                source[place] = MASK
-            elif chance[1, place] < rule.mask + rule.random:
-                source[place] = int(draw.integers(len(SPECIALS), self.vocabulary.source.size))
-        return source, label
+    def hide(self, rows: Ragged, numbers: Numbers, epoch: int) -> tuple[Ragged, Ragged]:
+        """The ids with some hidden, and labels that are PAD but at the chosen places; at least one a row is chosen.
+
+        What is hidden is a pure function of (seed, epoch, number of the example), whatever else is in the batch.
+        """
+        rule, seed = self.config.fill, self.config.train.seed
+        row, place = np.repeat(numbers, rows.lengths), np.arange(len(rows.ids)) - np.repeat(rows.starts, rows.lengths)
+        chance, fate, other = (scattered(mix(seed, word, epoch), row, place) for word in ("hide", "replace", "token"))
+        chance = np.where(rows.ids < len(SPECIALS), np.inf, chance)
+        limit = np.maximum(np.minimum.reduceat(chance, rows.starts), rule.share)
+        chosen = (chance <= np.repeat(limit, rows.lengths)) & (chance < np.inf)
+        label = np.where(chosen, rows.ids, PAD)
+        token = len(SPECIALS) + (other * (self.vocabulary.source.size - len(SPECIALS))).astype(np.int64)
+        new = np.where(fate < rule.mask, MASK, np.where(fate < rule.mask + rule.random, token, rows.ids))
+        return Ragged(np.where(chosen, new, rows.ids), rows.lengths), Ragged(label, rows.lengths)
 
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
         smoothing = self.config.train.label_smoothing if model.training else 0.0

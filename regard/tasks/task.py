@@ -10,6 +10,7 @@ from torch import Tensor
 
 from regard.data.batch import Batch, cut
 from regard.data.read import Columns, Example
+from regard.data.shards import Rows
 from regard.models.model import Model
 from regard.score import Metric
 from regard.search.write import Sampling
@@ -84,6 +85,8 @@ class Task(Protocol):
     def columns(self) -> Columns: ...
 
     def encode(self, example: Example, folder: str) -> Item: ...
+
+    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows: ...
 
     def ask(self, columns: Sequence[str], folder: str) -> Item: ...
 

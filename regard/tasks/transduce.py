@@ -12,7 +12,9 @@ from torch import Tensor
 from regard import config
 from regard.data.batch import Batch, pad
 from regard.data.images import load_image
+from regard.data.ragged import join, ragged, repeated
 from regard.data.read import Columns, Example
+from regard.data.shards import Rows
 from regard.data.tokens import END, PAD, SEPARATOR, SPECIALS, START, UNKNOWN
 from regard.data.vocabulary import Vocabulary
 from regard.errors import UsageError
@@ -45,14 +47,20 @@ class Transduce:
         source = self.vocabulary.encode_source(example.source).ids + self.last
         return Item(source, self.vocabulary.target.encode(example.target or "").ids)
 
+    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
+        """What `encode` gives for each, sooner."""
+        source = self.vocabulary.encode_sources([example.source for example in examples])
+        target = self.vocabulary.target.encode_flat([example.target or "" for example in examples])
+        return Rows(join(source, *(repeated(id, len(examples)) for id in self.last)), target)
+
     def ask(self, columns: Sequence[str], folder: str) -> Item:
         return self.encode(Example(tuple(columns), None, 0), folder)
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         source, mask_BS = self.sources(items)
-        target_BT = pad([[self.first, *item.target] for item in items])
-        label_BT = pad([[*item.target, END] for item in items])
-        return Batch(source, mask_BS, target_BT, label_BT, tuple(numbers))
+        target = ragged([item.target for item in items])
+        fed, label = join(repeated(self.first, len(items)), target), join(target, repeated(END, len(items)))
+        return Batch(source, mask_BS, pad(fed), pad(label), tuple(numbers))
 
     def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
         source_BS = pad([item.source for item in items])
@@ -176,6 +184,11 @@ class Caption(Transduce):
         assert isinstance(e, config.ImageEncoder)
         picture = load_image(example.source[0], Path(folder), e.size, e.channels)
         return Item((), self.vocabulary.target.encode(example.target or "").ids, picture)
+
+    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
+        items = [self.encode(example, folder) for example in examples]
+        pictures = np.stack([item.picture for item in items if item.picture is not None])
+        return Rows(ragged([item.source for item in items]), ragged([item.target for item in items]), pictures)
 
     def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
         return torch.from_numpy(np.stack([item.picture for item in items if item.picture is not None])), None

@@ -1,18 +1,14 @@
 """A finished run in, its model card out: what it is, from what data, how good, made by which versions."""
 
-import platform
-from importlib.metadata import version
-
 from regard.score import Metric
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
+from regard.training.home import Start, versions
 from regard.training.loop import Outcome
 from regard.training.prepare import Prepared
 
-NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
 
-
-def card(data: Prepared, found: Evaluation, outcome: Outcome, seconds: float, parameters: int, command: str) -> str:
+def card(data: Prepared, start: Start, found: Evaluation, outcome: Outcome, seconds: float, parameters: int) -> str:
     """The README.md of a model folder."""
     c = data.config
     rows = [f"| {m.name} | {figure(m)} | `{escaped(m.signature)}` |" for m in found.metrics.values()]
@@ -33,7 +29,7 @@ def card(data: Prepared, found: Evaluation, outcome: Outcome, seconds: float, pa
         "",
         "## How it was made",
         "",
-        *[f"- {line}" for line in history(data, outcome, seconds, parameters, command)],
+        *[f"- {line}" for line in history(data, start, outcome, seconds, parameters)],
         "",
     ])  # fmt: skip
 
@@ -41,7 +37,7 @@ def card(data: Prepared, found: Evaluation, outcome: Outcome, seconds: float, pa
 def choice(data: Prepared, outcome: Outcome) -> str:
     """How the weights were chosen, and what that means for the scores."""
     if not outcome.chosen:
-        return "the run was interrupted before its first validation, so these are the last weights, not the best"
+        return "there was no validation, so these are the last weights, not the best"
     judged = min(len(data.valid.items), data.config.train.validate_examples)
     by = deciding(data.config)
     return f"the best weights were chosen on {judged} examples by {by}, so a fresh test file is the better judge"
@@ -52,19 +48,34 @@ def escaped(text: str) -> str:
     return text.replace("|", "\\|")
 
 
-def history(data: Prepared, outcome: Outcome, seconds: float, parameters: int, command: str) -> list[str]:
+def history(data: Prepared, start: Start, outcome: Outcome, seconds: float, parameters: int) -> list[str]:
     c = data.config
     return [
-        f"command: `{command}`",
+        f"command: `{start.command}`",
         f"task {c.task}; {parameters:,} parameters; tokens: {c.tokens.source} ({data.vocabulary.source.size}) → "
         f"{c.tokens.target} ({data.vocabulary.target.size})",
         f"data: {len(data.train.items)} training and {len(data.valid.items)} validation examples, sha256 "
         f"`{data.data_hash}`",
         f"seed {c.train.seed}; {outcome.step} steps in {seconds:.0f} s ({outcome.why}); weights of step "
         f"{outcome.best_step}{', the mean of the last checkpoints' if outcome.averaged else ''}",
-        "versions: " + ", ".join(f"{name} {version(name)}" for name in NAMED) + f", Python {platform.python_version()}",
+        f"computed in {start.precision} on {start.device}; threads: {start.threads}; processes: {start.world}",
+        "versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()),
         *data.notes,
     ]
+
+
+def short_card(data: Prepared, start: Start, outcome: Outcome) -> str:
+    """The README.md of a folder whose run waits to be resumed."""
+    return "\n".join([
+        f"# A model of the kind `{data.config.preset}`, not finished",
+        "",
+        f"{outcome.why} at step {outcome.step} of {data.config.train.steps}, not scored. `regard resume FOLDER` goes "
+        f"on from there; until then `regard run FOLDER` uses the best weights so far, of step {outcome.best_step}.",
+        "",
+        f"- command: `{start.command}`",
+        f"- data: sha256 `{start.data_hash}`",
+        "",
+    ])  # fmt: skip
 
 
 def figure(m: Metric) -> str:

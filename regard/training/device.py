@@ -8,10 +8,10 @@ from regard.config import Train
 from regard.errors import ConfigError
 
 
-def device(t: Train) -> torch.device:
-    """`auto` takes a GPU where there is one."""
+def device(t: Train, local: int = 0) -> torch.device:
+    """`auto` takes a GPU where there is one; of several processes on a machine each takes its own."""
     if t.device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+        return torch.device("cuda", local) if torch.cuda.is_available() else torch.device("cpu")
     try:
         found = torch.device(t.device)
     except RuntimeError:
@@ -25,7 +25,21 @@ def device(t: Train) -> torch.device:
     return found
 
 
-def precision(t: Train, where: torch.device) -> AbstractContextManager[object]:
-    """bf16 where it is asked for, or by `auto` on a GPU; the weights themselves stay fp32."""
-    wanted = t.precision == "bf16" or (t.precision == "auto" and where.type == "cuda")
-    return torch.autocast(where.type, torch.bfloat16) if wanted else nullcontext()
+def native_bf16(where: torch.device) -> bool:
+    """Whether this processor computes bf16 itself. It is asked, not timed, so it always answers the same."""
+    if where.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    known = torch.cpu.get_capabilities()
+    return bool(known.get("avx512_bf16") or known.get("amx_bf16"))
+
+
+def precision(t: Train, where: torch.device) -> str:
+    """fp32 or bf16: what was asked for, or by `auto` bf16 where it is native."""
+    if t.precision == "auto":
+        return "bf16" if native_bf16(where) else "fp32"
+    return t.precision
+
+
+def autocast(numbers: str, where: torch.device) -> AbstractContextManager[object]:
+    """Products in these numbers; the weights themselves stay fp32."""
+    return torch.autocast(where.type, torch.bfloat16) if numbers == "bf16" else nullcontext()

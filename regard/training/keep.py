@@ -1,25 +1,21 @@
-"""Weights and scores in, the best, the last and the mean of the last few out."""
+"""Weights and scores in, the best and the mean of the last few out."""
 
 import math
 from collections import deque
 from dataclasses import dataclass
-from pathlib import Path
 
 import torch
-from torch import Tensor
 
-from regard.errors import RegardError
-from regard.folder import weights_bytes, write_file
+from regard.errors import DivergedError
+from regard.folder import Weights
 from regard.models.model import Model
-
-Weights = dict[str, Tensor]
 
 
 def snapshot(model: Model) -> Weights:
     """A copy of the weights; of weights that are no numbers any more nothing is kept."""
     for name, weight in model.named_parameters():
         if not bool(torch.isfinite(weight).all()):
-            raise RegardError(f"{name} is not finite any more; a lower train.learning_rate may help")
+            raise DivergedError(f"{name} is not finite any more; a lower train.learning_rate may help")
     return {name: weight.detach().clone() for name, weight in model.named_parameters()}
 
 
@@ -38,18 +34,29 @@ class Best:
     weights: Weights
 
 
-class Keeper:
-    """Keeps the best weights by one metric, and the last few for averaging; both on disk too if there is a folder."""
+@dataclass(frozen=True)
+class Kept:
+    """All that a keeper knows; what is in here never changes, so a checkpoint needs no copy of it."""
 
-    def __init__(self, metric: str, average: int, folder: Path | None) -> None:
+    best: Best | None = None
+    since_best: int = 0
+    window: tuple[tuple[int, Weights], ...] = ()  # step and weights, the oldest first
+
+
+class Keeper:
+    """Keeps the best weights by one metric, and the last few for averaging. Steps alone decide what is kept."""
+
+    def __init__(self, metric: str, average: int, kept: Kept | None = None) -> None:
+        kept = kept or Kept()
         self.metric = metric
         self.sign = -1.0 if metric in ("loss", "cer", "wer", "ter") else 1.0
-        self.best: Best | None = None
-        self.since_best = 0
-        self.last: deque[Weights] = deque(maxlen=average or 1)
-        self.folder = folder / "checkpoints" if folder else None
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
+        self.best = kept.best
+        self.since_best = kept.since_best
+        self.window = deque(kept.window, maxlen=average)
+
+    @property
+    def kept(self) -> Kept:
+        return Kept(self.best, self.since_best, tuple(self.window))
 
     def offer(self, model: Model, step: int, value: float) -> bool:
         """A validated model; true if it is the best so far."""
@@ -58,23 +65,20 @@ class Keeper:
             return False
         self.best = Best(step, value, snapshot(model))
         self.since_best = 0
-        self.write(model, "best.safetensors")
         return True
 
     def worth(self, value: float) -> float:
         """The higher the better; a score that is not a number is worth less than any."""
         return -math.inf if math.isnan(value) else self.sign * value
 
-    def checkpoint(self, model: Model) -> None:
-        self.last.append(snapshot(model))
-        self.write(model, "last.safetensors")
+    def remember(self, model: Model, step: int) -> None:
+        """For the mean, if one is wanted. A step that is in the window already is not taken twice."""
+        if self.window.maxlen and all(step != known for known, _ in self.window):
+            self.window.append((step, snapshot(model)))
 
     def mean(self) -> Weights | None:
-        """The mean of the last checkpoints, if there are at least two and averaging is wanted."""
-        if (self.last.maxlen or 0) < 2 or len(self.last) < 2:
+        """The mean of the last few, if there are at least two."""
+        if len(self.window) < 2:
             return None
-        return {name: torch.stack([weights[name] for weights in self.last]).mean(0) for name in self.last[0]}
-
-    def write(self, model: Model, name: str) -> None:
-        if self.folder is not None:
-            write_file(self.folder / name, weights_bytes(model))
+        last = [weights for _, weights in self.window]
+        return {name: torch.stack([weights[name] for weights in last]).mean(0) for name in last[0]}

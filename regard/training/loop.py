@@ -2,28 +2,43 @@
 
 import math
 import time
+from contextlib import suppress
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import torch
 from torch.nn.utils import clip_grad_norm_
 
-from regard.data.batch import mix
-from regard.errors import RegardError
+from regard.errors import DivergedError
 from regard.models.model import Model
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation, Wish
-from regard.training.device import device, precision
+from regard.training.checkpoint import Checkpoint, Checkpoints, Standing, copied, put_moments
 from regard.training.keep import Keeper, restore
 from regard.training.prepare import Part, Prepared
 from regard.training.progress import Report
-from regard.training.schedule import forcing, learning_rate
-from regard.training.stop import Stop
-from regard.training.stream import batches
+from regard.training.schedule import learning_rate
+from regard.training.stop import Abandoned, Stop
+from regard.training.stream import Place, updates
+from regard.training.team import Team
+from regard.training.update import Learner
 
 SAMPLES = 3  # shown at each validation
 MOST_BAD_STEPS = 10  # updates in a row that were not numbers, before the run gives up
+
+
+@dataclass(frozen=True)
+class Crew:
+    """Who works beside the loop: each does one thing, and the loop tells it when."""
+
+    report: Report  # tells a person, and writes the logs
+    keep: Keeper  # the best weights, and the last few
+    stop: Stop  # signals and the clock
+    checkpoints: Checkpoints  # what survives this process
+    team: Team  # the other processes
+    where: torch.device
+    numbers: str = "fp32"  # in which products are computed
+    run: str = ""  # the sha256 of run.json
 
 
 @dataclass(frozen=True)
@@ -38,87 +53,139 @@ class Outcome:
     signal: int | None = None
 
 
-def loop(data: Prepared, model: Model, report: Report, keep: Keeper, stop: Stop) -> Outcome:
-    """Steps until there is a reason to stop; afterwards the model holds the best weights that were seen."""
+def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = None) -> Outcome:
+    """Steps until there is a reason to stop; afterwards the model holds the best weights that were seen.
+
+    A checkpoint holds what is true between a step and the validation that may follow it. So whoever starts from one
+    validates first, if that is due, and from there on does what was done or would have been done.
+    """
     t = data.config.train
-    where = device(t)
-    model.to(where).train()
+    report, keep, stop, team, checkpoints = crew.report, crew.keep, crew.stop, crew.team, crew.checkpoints
+    model.to(crew.where).train()
     optimizer = torch.optim.AdamW(
         model.parameters(), lr=t.learning_rate, betas=(t.beta1, t.beta2), weight_decay=t.weight_decay, fused=True
     )
-    stream = batches(data.task, data.train, t)
-    step, bad, why = 0, 0, f"all {t.steps} steps are done"
+    standing = begin.standing if begin else Standing()
+    if begin is not None:
+        restore(model, begin.weights)
+        put_moments(model, optimizer, begin.optimizer)
+    learner = Learner(data.task, model, t, team, crew.where, crew.numbers, report.say)
+    stream = updates(data.task, data.train, t, standing.place, team.share)
+    step, place, bad = standing.step, standing.place, standing.bad
+    asked = team.sum(stop.asked())
 
-    while step < t.steps:
+    def save() -> None:
+        if not bad or stop.signal is not None:  # while steps fail, the checkpoints from before stay as they are
+            checkpoints.save(step, lambda: copied(stand(crew, step, place, bad), model, optimizer, keep.kept))
+
+    while True:
+        ending = stop.reason(step, t.steps, asked)
+        if step and stop.signal is None and (step % t.checkpoint_steps == 0 or ending):
+            keep.remember(model, step)
+        if checkpoints.due(step) or ending:
+            save()
+        if step and stop.signal is None and (step % t.validate_steps == 0 or ending):
+            try:
+                ending = validate(data, model, crew, step) or ending
+            except Abandoned:
+                ending = stop.interruption
+                save()
+        if ending:
+            break
+
+        batches, place = next(stream)
         step += 1
         rate = learning_rate(t, step)
         for group in optimizer.param_groups:
             group["lr"] = rate
-        torch.manual_seed(mix(t.seed, "dropout", step))
-
-        total, count = 0.0, 0
-        for number, batch in enumerate(islice(stream, t.accumulate)):
-            with precision(t, where):
-                loss = data.task.loss(model, batch.to(where), forcing(t, step), mix(t.seed, "forcing", step, number))
-            torch.autograd.backward(loss.total)
-            total += float(loss.total.detach())
-            count += loss.count
-
+        sums = learner.gradients(step, batches)
+        total, count, *asked = team.sum([sums.total, sums.count, *stop.asked()])
         for weight in model.parameters():
             if weight.grad is not None:
-                weight.grad.div_(max(1, count))
+                weight.grad.div_(max(1.0, count) / team.share.world)  # processes have been averaged, not summed
         norm = float(clip_grad_norm_(model.parameters(), t.clip))
         healthy = math.isfinite(norm) and math.isfinite(total)
         if healthy:
             optimizer.step()
         bad = 0 if healthy else bad + 1
         optimizer.zero_grad(set_to_none=True)
-        report.step(step, total, count, rate, norm)
+        report.step(step, total, int(count), rate, norm)
         if bad >= MOST_BAD_STEPS:
-            raise RegardError(f"step {step}: {bad} updates in a row were not finite (learning rate {rate:.2e}, "
-                              f"gradient norm {norm:.2e}); a lower train.learning_rate or a longer train.warmup "
-                              "may help")  # fmt: skip
+            raise DivergedError(f"step {step}: {bad} updates in a row were not finite (learning rate {rate:.2e}, "
+                                f"gradient norm {norm:.2e}); a lower train.learning_rate or a longer train.warmup "
+                                "may help")  # fmt: skip
 
-        ending = stop.reason()
-        why = ending or why
-        if step % t.checkpoint_steps == 0 or ending or step == t.steps:
-            keep.checkpoint(model)
-        if step % t.validate_steps == 0 or step == t.steps or (ending and stop.signal is None):
-            validate(data, model, report, keep, step)
-            if t.patience is not None and keep.since_best >= t.patience:
-                ending = why = f"{keep.since_best} validations brought nothing better"
-        if ending:
-            break
-
-    averaged = try_mean(data, model, report, keep, step) if stop.signal is None else False
+    checkpoints.wait()
+    averaged = try_mean(data, model, crew, step) if stop.signal is None else False
     if keep.best is not None:
         restore(model, keep.best.weights)
     chosen = keep.best is not None
-    return Outcome(step, keep.best.step if keep.best else step, why, averaged, chosen, stop.signal)
+    return Outcome(step, keep.best.step if keep.best else step, ending, averaged, chosen, stop.signal)
 
 
-def validate(data: Prepared, model: Model, report: Report, keep: Keeper, step: int, name: str = "") -> None:
-    """Decodes part of the validation set, tells what came out, and keeps the model if it is the best."""
+def stand(crew: Crew, step: int, place: Place, bad: int) -> Standing:
+    """Where the run stands now, for a checkpoint."""
+    kept = crew.keep.kept
+    best = kept.best
+    value = best.value if best is not None and math.isfinite(best.value) else None
+    return Standing(
+        run=crew.run, step=step, place=place, bad=bad, best_step=best.step if best else None, best_value=value,
+        since_best=kept.since_best, window=tuple(each for each, _ in kept.window), seconds=crew.stop.clock.seconds(),
+        ending=crew.stop.ending, log=crew.report.mark,
+    )  # fmt: skip
+
+
+def validate(data: Prepared, model: Model, crew: Crew, step: int, name: str = "") -> str | None:
+    """The first process decodes part of the validation set; a reason to end, if that gives one.
+
+    A signal breaks it off for all, and nothing of it is kept: it will be done anew when the run is resumed.
+    """
+    patience, abandoned = data.config.train.patience, False
+    if crew.team.first:
+        try:
+            judge(data, model, crew, step, name)
+        except Abandoned:
+            abandoned = True
+    if crew.team.told(abandoned):
+        crew.stop.signal = crew.team.told(crew.stop.signal or 0)
+        raise Abandoned
+    since_best = crew.team.told(crew.keep.since_best)
+    if patience is not None and since_best >= patience:
+        return f"{since_best} validations brought nothing better"
+    return None
+
+
+def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> None:
+    """Tells what came out, and keeps the model if it is the best."""
     started = time.monotonic()
-    model.eval()
     part = few(data.valid, data.config.train.validate_examples)
     search = data.config.search
     wish = Wish(beam=search.beam, length_penalty=search.length_penalty)
-    found = data.task.evaluate(model, part.items, part.examples, wish, intervals=False)
+    with crew.stop.abandoning():
+        found = data.task.evaluate(model.eval(), part.items, part.examples, wish, intervals=False)
     model.train()
-    value = figure(found, deciding(data.config))
-    best = keep.offer(model, step, value)
-    report.validated(entry(found, step, name), samples(part, found), best, time.monotonic() - started)
+    took = time.monotonic() - started
+    crew.stop.ending = took * last_scoring(data, len(part.items))
+    best = crew.keep.offer(model, step, figure(found, deciding(data.config)))
+    crew.report.validated(entry(found, step, name), samples(part, found), best, took)
 
 
-def try_mean(data: Prepared, model: Model, report: Report, keep: Keeper, step: int) -> bool:
+def last_scoring(data: Prepared, count: int) -> float:
+    """How many times as long as a validation of `count` examples all that follows the last step will take."""
+    mean = 1 if data.config.train.average else 0
+    return 1 + mean + len(data.valid.items) / max(1, count)
+
+
+def try_mean(data: Prepared, model: Model, crew: Crew, step: int) -> bool:
     """The mean of the last checkpoints takes the place of the best if it does better on validation."""
-    weights = keep.mean()
+    weights = crew.keep.mean()
     if weights is None:
         return False
     restore(model, weights)
-    validate(data, model, report, keep, step, f"mean of the last {len(keep.last)}")
-    return keep.since_best == 0
+    before = crew.keep.best
+    with suppress(Abandoned):
+        validate(data, model, crew, step, f"mean of the last {len(crew.keep.window)}")
+    return crew.keep.best is not before
 
 
 def few(part: Part, count: int) -> Part:

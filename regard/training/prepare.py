@@ -1,28 +1,49 @@
-"""Paths and a Config in, examples as numbers out, split into what is trained on and what is held out."""
+"""Paths and a Config in, examples as numbers out, split into what is trained on and what is held out.
+
+A file is read once and spooled; its examples are then gone through as often as needed, and memory does not grow with
+their number. What comes out is a store of shards (`training.store`), mapped into memory.
+"""
 
 import hashlib
-from collections.abc import Sequence
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import compress, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from regard import config
-from regard.data.read import Columns, Example, Table, read
+from regard.data.read import Columns, Example
+from regard.data.shards import HashedFile, Layout, Rows, Shards, Writer, Written, id_width
+from regard.data.spool import Spool, spool
 from regard.data.tokens import END
 from regard.data.vocabulary import Vocabulary, learn
-from regard.errors import ConfigError, DataError, RegardError
+from regard.errors import ConfigError, DataError, FolderError, RegardError
 from regard.tasks.choose import task
 from regard.tasks.task import Item, Task
+from regard.training import store as stored
+from regard.training.store import Contents, Items, changed, hashes, missing, read_texts
 
-HELD_OUT = 0.05  # of the examples, where no validation file is given …
+HELD_OUT = 0.05  # of the sources, where no validation file is given …
 FEWEST, MOST = 50, 1000  # … but within these bounds, and never more than a fifth
+ENOUGH = int(MOST / HELD_OUT) + 1  # different sources beyond which as many are held out, whatever their number
+PORTION = 4096  # examples turned into numbers at a time …
+PICTURES = 64  # … and pictures
+
+__all__ = ["Part", "Prepared", "changed", "hashes", "missing", "prepare", "reopen"]
 
 
 @dataclass(frozen=True)
 class Part:
-    """Examples and their numbers, side by side."""
+    """Examples and their numbers, side by side; of what is trained on nobody needs the texts, and there are none."""
 
     path: str
-    examples: list[Example]
-    items: list[Item]
+    examples: Sequence[Example]
+    items: Sequence[Item]
 
 
 @dataclass(frozen=True)
@@ -38,93 +59,231 @@ class Prepared:
     data_hash: str
 
 
-def prepare(c: config.Config, path: str, valid_path: str | None) -> Prepared:
-    """Reads, splits, learns the tokens from the training part alone, and turns texts into numbers."""
-    columns = Columns(c.data.source, None if c.task == "fill" else c.data.target)
-    table = read(path, columns, c.data.skip_bad)
-    if table.target_name in table.source_names:
-        raise ConfigError(f"data.target: the column {table.target_name} is read as a source too")
-    notes = list(table.notes)
-    if valid_path is None:
-        kept, held = split(table.examples, table.path)
-        notes.append(f"{len(held)} of {len(table.examples)} examples are held out for validation, chosen by a hash "
-                     "of their source")  # fmt: skip
-        valid_table = table
-    else:
-        valid_table = read(valid_path, columns, c.data.skip_bad)
-        kept, held = table.examples, valid_table.examples
-        notes += valid_table.notes + overlap(kept, held, valid_path)
-    vocabulary = learn(kept, c, tag_columns(table, c))
-    asked = task(c, vocabulary)
-    train, dropped = encode(asked, c, table, kept)
-    valid, dropped_too = encode(asked, c, valid_table, held)
-    notes += dropped + dropped_too
-    return Prepared(c, vocabulary, asked, train, valid, notes, fingerprint(kept, held))
+def prepare(c: config.Config, path: str, valid_path: str | None, store: Path) -> Prepared:
+    """Reads, splits, learns the tokens from the training part alone, and writes the numbers into the store."""
+    made = stored.make(store)
+    try:
+        vocabulary, notes = fill(c, path, valid_path, store)
+        return opened(c, vocabulary, store, stored.contents(store), notes)
+    except BaseException:
+        with suppress(OSError):  # what could not be used leaves nothing behind
+            stored.sweep(store)
+            for folder in made:
+                folder.rmdir()
+        raise
 
 
-def tag_columns(table: Table, c: config.Config) -> list[bool]:
+def reopen(c: config.Config, vocabulary: Vocabulary, store: Path) -> Prepared:
+    """What `prepare` wrote, every file of it checked."""
+    found = stored.check(store)
+    if found.vocabulary_hash != stored.vocabulary_hash(vocabulary):
+        raise FolderError(f"{store}: made with another vocabulary than tokenizer.json holds; train again")
+    return opened(c, vocabulary, store, found, [])
+
+
+def opened(c: config.Config, vocabulary: Vocabulary, store: Path, found: Contents, notes: list[str]) -> Prepared:
+    train = Part(found.train_path, (), Items(Shards(store, found.train)))
+    valid = Part(found.valid_path, read_texts(store / "valid.jsonl"), Items(Shards(store, found.valid)))
+    return Prepared(c, vocabulary, task(c, vocabulary), train, valid, notes, found.data_hash)
+
+
+def fill(c: config.Config, path: str, valid_path: str | None, store: Path) -> tuple[Vocabulary, list[str]]:
+    """All that stands between the data files and a store that is whole."""
+    paths = [path] if valid_path is None else [path, valid_path]
+    files = hashes(*paths)
+    train, valid, notes = sides(c, path, valid_path, store)
+    vocabulary = learn(train, c, tag_columns(train.table.source_names, c))
+    digest = hashlib.sha256()
+    parts = [
+        write_part(c, vocabulary, side, store, name, digest) for name, side in (("train", train), ("valid", valid))
+    ]
+    for side in (train, valid):
+        side.table.remove()
+    if hashes(*paths) != files:
+        raise DataError(f"{path}: changed while it was read; train again when it rests")
+    told = Contents(parts[0].layout, parts[1].layout, train.table.path, valid.table.path, digest.hexdigest(),
+                    stored.vocabulary_hash(vocabulary), files)  # fmt: skip
+    stored.seal(store, told, [each for part in parts for each in part.written])
+    return vocabulary, [*notes, *(note for part in parts for note in part.notes)]
+
+
+def tag_columns(names: Sequence[str], c: config.Config) -> list[bool]:
     """Which source columns are tags; a declared one that is not read is an error."""
-    asked = dict(zip(c.data.source, table.source_names, strict=False))  # a column may be asked for by its position
+    asked = dict(zip(c.data.source, names, strict=False))  # a column may be asked for by its position
     tags = [asked.get(name, name) for name in c.data.tags]
     for name in tags:
-        if name not in table.source_names:
-            raise ConfigError(f"data.tags: {name} is not among the source columns {', '.join(table.source_names)}")
-    return [name in tags for name in table.source_names]
+        if name not in names:
+            raise ConfigError(f"data.tags: {name} is not among the source columns {', '.join(names)}")
+    return [name in tags for name in names]
 
 
-def split(examples: Sequence[Example], path: str) -> tuple[list[Example], list[Example]]:
-    """Held out by a hash of the source, so that no source is on both sides and the data alone decide."""
-    ranked = sorted({example.source for example in examples}, key=rank)
-    if len(ranked) < 2:
-        raise DataError(f"{path}: found {len(examples)} example(s) with {len(ranked)} distinct source, too few to "
-                        "train and validate; expected at least two, or a validation file")  # fmt: skip
-    wanted = min(max(int(HELD_OUT * len(ranked)), FEWEST), MOST, max(1, len(ranked) // 5))
-    held = set(ranked[:wanted])
-    return [e for e in examples if e.source not in held], [e for e in examples if e.source in held]
+# ── what is held out ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Side:
+    """Those examples of a file that are held out, or all the others; gone through as often as is wanted."""
+
+    table: Spool
+    held: frozenset[tuple[str, ...]]
+    inside: bool
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Example]:
+        if not self.held:
+            return iter(self.table)
+        return (example for example in self.table if (example.source in self.held) is self.inside)
+
+
+class Division:
+    """Sources in, those to be held out: the smallest by a hash, so that the data alone decide, and not their order.
+
+    Remembers no more than `MOST` sources with their counts, and short digests of the first `ENOUGH` different ones.
+    """
+
+    def __init__(self) -> None:
+        self.smallest: list[tuple[int, tuple[str, ...]]] = []  # a heap, the largest hash (with its sign changed) first
+        self.counts: dict[tuple[str, ...], int] = {}
+        self.different: set[bytes] = set()
+        self.examples = 0
+
+    def add(self, source: tuple[str, ...]) -> None:
+        self.examples += 1
+        if source in self.counts:
+            self.counts[source] += 1
+            return
+        if len(self.different) < ENOUGH:
+            self.different.add(hashlib.blake2b("\0".join(source).encode(), digest_size=16).digest())
+        entry = (-int.from_bytes(rank(source), "big"), source)
+        if len(self.smallest) < MOST:
+            heapq.heappush(self.smallest, entry)
+        elif entry < self.smallest[0]:
+            return
+        else:
+            del self.counts[heapq.heapreplace(self.smallest, entry)[1]]
+        self.counts[source] = 1
+
+    def held(self, path: str) -> dict[tuple[str, ...], int]:
+        """The sources to hold out, and how many examples each has."""
+        different = len(self.different)
+        if different < 2:
+            raise DataError(f"{path}: found {self.examples} example(s) with {different} distinct source, too few to "
+                            "train and validate; expected at least two, or a validation file")  # fmt: skip
+        wanted = min(max(int(HELD_OUT * different), FEWEST), MOST, max(1, different // 5))
+        return {source: self.counts[source] for _, source in sorted(self.smallest, reverse=True)[:wanted]}
 
 
 def rank(source: tuple[str, ...]) -> bytes:
     return hashlib.blake2b("\t".join(source).encode(), digest_size=8).digest()
 
 
-def overlap(kept: Sequence[Example], held: Sequence[Example], path: str) -> list[str]:
-    known = {example.source for example in kept}
-    count = sum(example.source in known for example in held)
-    return [f"warning: {path}: {count} of {len(held)} sources are in the training file too"] if count else []
+def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> tuple[Side, Side, list[str]]:
+    """The examples to train on, those to validate with, and notes."""
+    columns = Columns(c.data.source, None if c.task == "fill" else c.data.target)
+    division = Division()
+    table = spool(path, store / "train.spool", columns, c.data.skip_bad, None if valid_path else division.add)
+    if table.target_name in table.source_names:
+        raise ConfigError(f"data.target: the column {table.target_name} is read as a source too")
+    if valid_path is None:
+        return split(table, division)
+    other = spool(valid_path, store / "valid.spool", columns, c.data.skip_bad)
+    everything = [Side(each, frozenset(), False, len(each)) for each in (table, other)]
+    return everything[0], everything[1], table.notes + other.notes + overlap(table, other)
 
 
-def encode(asked: Task, c: config.Config, table: Table, examples: Sequence[Example]) -> tuple[Part, list[str]]:
-    """Examples as numbers; those longer than the config allows are left out and counted."""
-    path = table.path
-    kept: list[Example] = []
-    items: list[Item] = []
-    for example in examples:
-        item = encode_one(asked, path, example, table.folder)
-        count = len(item.source) - (item.source[-1:] == (END,))
-        if count <= c.data.max_source and len(item.target) <= c.data.max_target:
-            kept.append(example)
-            items.append(item)
-    dropped = len(examples) - len(kept)
-    if not kept:
-        raise DataError(f"{path}: all {len(examples)} examples are longer than data.max_source={c.data.max_source} or "
-                        f"data.max_target={c.data.max_target} tokens")  # fmt: skip
-    notes = [f"{path}: {dropped} examples left out: longer than data.max_source={c.data.max_source} or "
-             f"data.max_target={c.data.max_target} tokens"] if dropped else []  # fmt: skip
-    return Part(path, kept, items), notes
+def split(table: Spool, division: Division) -> tuple[Side, Side, list[str]]:
+    """One file in two, no source on both sides."""
+    if table.returns:  # the sources were not seen as they are
+        division = Division()
+        for example in table:
+            division.add(example.source)
+    counts = division.held(table.path)
+    held, count = frozenset(counts), sum(counts.values())
+    note = f"{count} of {len(table)} examples are held out for validation, chosen by a hash of their source"
+    return Side(table, held, False, len(table) - count), Side(table, held, True, count), [*table.notes, note]
 
 
-def encode_one(asked: Task, path: str, example: Example, folder: str) -> Item:
+def overlap(train: Iterable[Example], valid: Spool) -> list[str]:
+    """A warning if sources of the validation file, which alone are remembered, stand in the training file too."""
+    sources = {example.source for example in valid}
+    common = {example.source for example in train if example.source in sources}
+    count = sum(example.source in common for example in valid)
+    return [f"warning: {valid.path}: {count} of {len(valid)} sources are in the training file too"] if count else []
+
+
+# ── numbers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Numbered:
+    """A part that was written into the store."""
+
+    layout: Layout
+    written: list[Written]
+    notes: list[str]
+
+
+def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path, name: str, digest: Any) -> Numbered:
+    """Examples as numbers, portion by portion; those longer than the config allows are left out and counted."""
+    asked = task(c, vocabulary)
+    writer = Writer(store, name, id_width(max(vocabulary.source.size, vocabulary.target.size)))
+    texts = HashedFile(store / "valid.jsonl") if name == "valid" else None
+    for portion in portions(side, PICTURES if c.task == "caption" else PORTION):
+        digest.update("".join(map(imprint, portion)).encode())
+        rows = encode(asked, portion, side.table)
+        fits = fitting(rows, c.data)
+        writer.add(rows.rows(fits))
+        if texts is not None:
+            texts.write(b"".join(stored.text_line(example) for example in compress(portion, fits)))
+    digest.update(b"\x1d")
+    layout = writer.close()
+    written = [*writer.written, *([texts.close()] if texts is not None else [])]
+    return Numbered(layout, written, left_out(side, sum(layout.counts), c.data))
+
+
+def portions(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
+    rest = iter(examples)
+    while portion := list(islice(rest, size)):
+        yield portion
+
+
+def imprint(example: Example) -> str:
+    """What the hash of the data is made of: every example in order, and the split."""
+    return "\x1f".join([*example.source, example.target or ""]) + "\x1e"
+
+
+def encode(asked: Task, examples: Sequence[Example], table: Spool) -> Rows:
+    """Examples as numbers; what is wrong with one is told with its file and line."""
     try:
-        return asked.encode(example, folder)
+        return asked.encode_all(examples, table.folder)
+    except RegardError:
+        for example in examples:
+            encode_one(asked, example, table)
+        raise
+
+
+def encode_one(asked: Task, example: Example, table: Spool) -> Item:
+    try:
+        return asked.encode(example, table.folder)
     except RegardError as error:
-        raise DataError(f"{path}:{example.line}: {error}") from None
+        raise DataError(f"{table.path}:{example.line}: {error}") from None
 
 
-def fingerprint(kept: Sequence[Example], held: Sequence[Example]) -> str:
-    """A hash of every example in order, and of the split."""
-    digest = hashlib.sha256()
-    for part in (kept, held):
-        for example in part:
-            digest.update("\x1f".join([*example.source, example.target or ""]).encode() + b"\x1e")
-        digest.update(b"\x1d")
-    return digest.hexdigest()
+def fitting(rows: Rows, limits: config.Data) -> NDArray[np.bool_]:
+    """Which rows are short enough; the end of a source is not counted."""
+    last = rows.source.ids[rows.source.starts + rows.source.lengths - 1] if len(rows.source.ids) else np.zeros(1)
+    length = rows.source.lengths - ((rows.source.lengths > 0) & (last == END))
+    fits: NDArray[np.bool_] = (length <= limits.max_source) & (rows.target.lengths <= limits.max_target)
+    return fits
+
+
+def left_out(side: Side, kept: int, limits: config.Data) -> list[str]:
+    """A note on the examples that are too long, or an error if all are."""
+    path, bounds = side.table.path, f"data.max_source={limits.max_source} or data.max_target={limits.max_target} tokens"
+    if not kept:
+        raise DataError(f"{path}: all {len(side)} examples are longer than {bounds}")
+    dropped = len(side) - kept
+    return [f"{path}: {dropped} examples left out: longer than {bounds}"] if dropped else []

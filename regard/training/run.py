@@ -1,39 +1,68 @@
-"""A file in, a trained model (and its folder) out: reads, builds, loops, scores, saves."""
+"""A file in, a trained model (and its folder) out: reads, builds, loops, scores, saves; and resumes what was begun."""
 
-import json
-import shutil
-import time
+import warnings
+from contextlib import ExitStack, nullcontext, suppress
+from dataclasses import dataclass, replace
 from io import BytesIO
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import torch
 
 from regard import config
-from regard.errors import Interrupted, UsageError
-from regard.models.build import build
+from regard import folder as folders
+from regard.data.vocabulary import Vocabulary
+from regard.errors import Interrupted, RegardError, UsageError
+from regard.folder import remove
+from regard.models.build import build, refuse_giants
+from regard.models.model import Model
 from regard.models.threads import threads
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
-from regard.training.card import card
-from regard.training.device import device
+from regard.training.card import card, short_card
+from regard.training.checkpoint import Checkpoint, Checkpoints, Standing, read
+from regard.training.device import device, native_bf16, precision
+from regard.training.home import (
+    FRESH,
+    Start,
+    changed_files,
+    claim,
+    finished,
+    identity,
+    occupied,
+    other_versions,
+    outline,
+    read_start,
+    refuse_changes,
+    refuse_others,
+    versions,
+)
 from regard.training.keep import Keeper
-from regard.training.loop import Outcome, loop
-from regard.training.prepare import Prepared, prepare
+from regard.training.loop import Crew, Outcome, loop
+from regard.training.prepare import Prepared, changed, missing, prepare, reopen
 from regard.training.progress import Report
-from regard.training.stop import stopping
+from regard.training.stop import Abandoned, Stop, stopping
+from regard.training.team import Team, gathered, restarted
 from regard.view import plot
 
-OURS = (
-    "manifest.json",
-    "metrics.jsonl",
-    "checkpoints",
-    "config.toml",
-    "tokenizer.json",
-    "model.safetensors",
-    "curves.svg",
-    "README.md",
-)
+
+@dataclass(frozen=True)
+class Scene:
+    """Where a run takes place, and with whom."""
+
+    folder: Path | None
+    team: Team
+    stop: Stop
+    quiet: bool
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A run that can go, from its first step or from where it stopped."""
+
+    data: Prepared
+    start: Start
 
 
 def train(
@@ -44,91 +73,209 @@ def train(
     force: bool = False,
     quiet: bool = False,
     command: str = "regard.train",
-) -> tuple[Trained, Evaluation]:
-    """Trains on a file as the config says; with `out`, leaves a model folder there, also when interrupted."""
-    folder = None if out is None else Path(out)
-    refuse_early(c, folder, force)
-    metric = deciding(c)
-    data = prepare(c, path, valid)
-    model = build(c, data.vocabulary.source.size, data.vocabulary.target.size)
-    if folder is not None:
-        claim(folder)  # not before: data that can not be read must not cost the run that stands there
-    report = Report(c.train, folder, quiet)
-    started = time.monotonic()
-    try:
-        with stopping(c.train) as stop, threads(model, c.train.threads) as count, torch.random.fork_rng(devices=[]):
-            for line in (*data.notes, announcement(data, model.size, count)):
-                report.say(line)
-            outcome = loop(data, model, report, Keeper(metric, c.train.average, folder), stop)
-            trained = Trained(c, data.vocabulary, model.to("cpu").eval())
-            found = judge(trained, data, outcome)
-            if folder is not None:
-                text = card(data, found, outcome, time.monotonic() - started, model.size, command)
-                trained.save(folder, {"README.md": text.encode(), **pictures(report, metric), **logged(folder)})
-    finally:
-        report.close()
-    if stop.signal is not None:
-        kept = "nothing is saved: no folder was named" if folder is None else f"what was trained is in {folder}"
-        raise Interrupted(f"{stop.reason()} at step {outcome.step}; {kept}", stop.signal)
-    return trained, found
+) -> tuple[Trained, Evaluation | None]:
+    """Trains on a file as the config says; with `out`, leaves a folder there that can be resumed and, at last, run.
 
-
-def refuse_early(c: config.Config, folder: Path | None, force: bool) -> None:
-    """What can not end well is refused before the data are read and before anything in the folder is touched."""
+    Of several processes only the first has scores to give.
+    """
     device(c.train)
-    if folder is None:
-        return
-    if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder}: expected a folder to write the model into, found a file")
-    standing = [name for name in OURS if (folder / name).exists()]
-    if standing and not is_run(folder):
-        raise UsageError(f"{folder}: holds {standing[0]}, and no run of regard wrote it; choose another -o")
-    if standing and not force:
-        raise UsageError(f"{folder}: holds another run; choose another -o, or --force to replace it")
+    deciding(c)  # what can not end well is refused before the data are read
+    folder = None if out is None else Path(out)
+    with gathered() as team, stopping(team.many) as stop, ExitStack() as stack:
+        scene = Scene(folder, team, stop, quiet)
+        if folder is None and team.many:
+            raise UsageError("several processes meet in a folder: name one with -o")
+        if folder is not None and team.first:
+            stack.enter_context(occupied(folder))
+        if team.told(restarted() and begun(folder, command)):
+            return go(opened(scene), scene)
+        if team.first:
+            store = Path(stack.enter_context(TemporaryDirectory())) if folder is None else folder / FRESH
+            refuse_others(folder, force)
+            ready = begin(prepared(c, path, valid, store, stop), (path, valid, command), scene)
+        team.wait()  # until the first has written what all read
+        return go(ready if team.first else opened(scene), scene)
 
 
-def is_run(folder: Path) -> bool:
-    """Whether a run of ours wrote what stands here: its manifest says so, or the log of one that has not finished."""
-    kept = folder / "checkpoints"
-    if kept.is_dir() and (folder / "metrics.jsonl").is_file():
-        return all(path.name.strip(".").split(".")[0] in ("best", "last") for path in kept.iterdir())
+def resume(out: str | Path, quiet: bool = False) -> tuple[Trained, Evaluation | None]:
+    """Goes on where the run in this folder stopped, and ends as it would have ended. Needs nothing but the folder."""
+    folder = Path(out)
+    read_start(folder)
+    with gathered() as team, stopping(team.many) as stop, occupied(folder) if team.first else nullcontext():
+        scene = Scene(folder, team, stop, quiet)
+        return go(opened(scene), scene)
+
+
+# ── before the loop ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def prepared(c: config.Config, path: str, valid: str | None, store: Path, stop: Stop) -> Prepared:
+    """The data as numbers; a signal ends this at once, nothing being trained that could be lost."""
     try:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
-    except (OSError, ValueError, RecursionError):
+        with stop.abandoning():
+            return prepare(c, path, valid, store)
+    except Abandoned:
+        assert stop.signal is not None
+        raise Interrupted(f"{stop.interruption} before the first step; nothing is trained yet", stop.signal) from None
+
+
+def begin(data: Prepared, words: tuple[str, str | None, str], scene: Scene) -> Ready:
+    """Writes down, where there is a folder, all that the run could be resumed from."""
+    c, (path, valid, command) = data.config, words
+    shapes = refuse_giants(c, data.vocabulary.source.size, data.vocabulary.target.size)
+    where = device(c.train)
+    with threads(shapes, c.train.threads) as count:
+        start = Start(
+            command=command, data=path, valid=valid, data_hash=data.data_hash, notes=tuple(data.notes),
+            files={"config.toml": folders.listing(folders.config_bytes(c)),
+                   "tokenizer.json": folders.listing(folders.vocabulary_bytes(data.vocabulary))},
+            outline=outline(folders.shapes_of(shapes)), versions=versions(), device=where.type,
+            precision=precision(c.train, where), threads=count, world=scene.team.share.world,
+        )  # fmt: skip
+    if scene.folder is None:
+        return Ready(data, start)
+    claim(scene.folder, start, c, data.vocabulary)
+    return Ready(reopened(c, data.vocabulary, scene.folder, start), start)
+
+
+def begun(folder: Path | None, command: str) -> bool:
+    """Whether an unfinished run of this very command stands in the folder."""
+    if folder is None or not (folder / "run.json").is_file() or finished(folder):
         return False
-    return isinstance(manifest, dict) and {"format", "files"} <= manifest.keys()
+    return read_start(folder).command == command
 
 
-def claim(folder: Path) -> None:
-    """The folder, empty of other runs."""
-    try:
-        for name in OURS:
-            target = folder / name
-            shutil.rmtree(target) if target.is_dir() and not target.is_symlink() else target.unlink(missing_ok=True)
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UsageError(f"{folder}: can not be made or cleared: {error.strerror}") from None
+def opened(scene: Scene) -> Ready:
+    """The run in a folder, if all that it was made from is as it was."""
+    folder = scene.folder
+    assert folder is not None
+    start = read_start(folder)
+    found = changed_files(folder, start)
+    if scene.team.first:
+        found += changed(folder / "tokens")
+    refuse_changes(folder, found)
+    c, vocabulary = folders.read_config(folder), folders.read_vocabulary(folder)
+    shapes = folders.shapes_of(refuse_giants(c, vocabulary.source.size, vocabulary.target.size))
+    if outline(shapes) != start.outline:
+        refuse_changes(folder, ["this version of regard builds a model of another shape from config.toml"])
+    if scene.team.first:
+        warn_of_differences(start, scene)
+    return Ready(reopened(c, vocabulary, folder, start), start)
 
 
-def announcement(data: Prepared, parameters: int, count: int) -> str:
-    t = data.config.train
+def reopened(c: config.Config, vocabulary: Vocabulary, folder: Path, start: Start) -> Prepared:
+    return replace(reopen(c, vocabulary, folder / "tokens"), notes=list(start.notes), data_hash=start.data_hash)
+
+
+def warn_of_differences(start: Start, scene: Scene) -> None:
+    """What is no reason to refuse, and may change the last bits of the result."""
+    assert scene.folder is not None
+    lines = [*other_versions(start), *missing(scene.folder / "tokens")]
+    if start.world != scene.team.share.world:
+        lines.append(f"started with {start.world} process(es), now {scene.team.share.world}: the samples are the same, "
+                     "the numbers equal but for rounding")  # fmt: skip
+    if start.precision == "bf16" and not native_bf16(torch.device(start.device)):
+        lines.append("started in bf16, which this machine does not compute natively: it will be slow")
+    for line in lines:
+        warnings.warn(f"{scene.folder}: {line}", stacklevel=2)
+
+
+# ── the loop and what follows ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
+    """The loop, and at its end the scores and the folder."""
+    c, vocabulary = ready.data.config, ready.data.vocabulary
+    model = build(c, vocabulary.source.size, vocabulary.target.size)
+    with threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
+        crew, checkpoint = crew_of(ready, model, scene)
+        try:
+            tell(ready, crew, model, checkpoint)
+            outcome = loop(ready.data, model, crew, checkpoint)
+            scene.team.give(model)
+            trained = Trained(c, vocabulary, model.to("cpu").eval())
+            return trained, finish(ready, trained, outcome, crew, scene)
+        except RegardError:
+            with suppress(RegardError):  # one error is enough; what the thread is writing may still come to its end
+                crew.checkpoints.wait()
+            raise
+        finally:
+            crew.report.close()
+
+
+def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint | None]:
+    """All that works beside the loop, standing where the newest checkpoint says, if there is one."""
+    t, team, stop = ready.data.config.train, scene.team, scene.stop
+    writing = scene.folder if team.first else None
+    run = identity(scene.folder) if scene.folder else ""
+    checkpoints = Checkpoints(writing, t)
+    found = checkpoints.newest(run, folders.shapes_of(model))
+    step = team.told(found.standing.step if found else 0)
+    if step and not team.first and scene.folder is not None:
+        found = read(scene.folder / "checkpoints" / f"step-{step:08}", run, folders.shapes_of(model))
+    standing = found.standing if found else Standing()
+    stop.minutes = t.minutes if team.first else None
+    stop.clock.before, stop.ending = standing.seconds, standing.ending
+    report = Report(t, writing, scene.quiet or not team.first, stop.clock, standing.log)
+    keep = Keeper(deciding(ready.data.config), t.average, found.kept if found else None)
+    where = device(t.model_copy(update={"device": ready.start.device}), team.local)
+    return Crew(report, keep, stop, checkpoints, team, where, ready.start.precision, run), found
+
+
+def tell(ready: Ready, crew: Crew, model: Model, checkpoint: Checkpoint | None) -> None:
+    for line in ready.data.notes if checkpoint is None else [f"goes on from step {checkpoint.standing.step}"]:
+        crew.report.say(line)
+    crew.report.say(announcement(ready, model.size))
+
+
+def announcement(ready: Ready, parameters: int) -> str:
+    data, start, t = ready.data, ready.start, ready.data.config.train
     limit = f"{t.steps} steps" + (f", at most {t.minutes:g} minutes" if t.minutes is not None else "")
+    crowd = f"; processes: {start.world}" if start.world > 1 else ""
     return (f"{data.config.preset or 'model'}: {parameters:,} parameters, {len(data.train.items)} examples to train "
-            f"on, {len(data.valid.items)} to validate; {limit}; threads: {count}")  # fmt: skip
+            f"on, {len(data.valid.items)} to validate; {limit}; {start.precision} on {start.device}, threads: "
+            f"{start.threads}{crowd}")  # fmt: skip
 
 
-def judge(trained: Trained, data: Prepared, outcome: Outcome) -> Evaluation:
-    """Scores on all of the validation set; on a few of it when somebody is waiting for the run to end."""
-    count = len(data.valid.items) if outcome.signal is None else 50
-    return data.task.evaluate(trained.model, data.valid.items[:count], data.valid.examples[:count], trained.wish())
+def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: Scene) -> Evaluation | None:
+    """Scores and saves; if a signal has come or comes before that is done, leaves what can be resumed."""
+    found = None
+    if outcome.signal is None and scene.team.first:
+        with suppress(Abandoned), scene.stop.abandoning():
+            found = ready.data.task.evaluate(
+                trained.model, ready.data.valid.items, ready.data.valid.examples, trained.wish()
+            )
+    if scene.team.first and found is None:
+        leave(ready, trained, outcome, scene)
+    if outcome.signal is not None:
+        scene.team.wait()  # none leaves before all is saved: the launcher would end the others
+    if found is None and scene.stop.signal is not None:
+        kept = ("nothing is saved: no folder was named" if scene.folder is None
+                else f"regard resume {scene.folder} goes on from there")  # fmt: skip
+        raise Interrupted(f"{scene.stop.interruption} at step {outcome.step}; {kept}", scene.stop.signal)
+    if found is not None and scene.folder is not None:
+        text = card(ready.data, ready.start, found, outcome, scene.stop.clock.seconds(), trained.model.size)
+        others = {"README.md": text.encode(), **pictures(crew), **written(scene.folder)}
+        folders.save(scene.folder, trained.config, trained.vocabulary, trained.model, others)
+        remove(scene.folder / "tokens")  # a finished run has no use for a copy of its data
+    return found
 
 
-def pictures(report: Report, metric: str) -> dict[str, bytes]:
+def leave(ready: Ready, trained: Trained, outcome: Outcome, scene: Scene) -> None:
+    """The best weights so far as a model that can be run, while the run waits to be resumed."""
+    if scene.folder is None or not outcome.chosen:
+        return
+    others = {"README.md": short_card(ready.data, ready.start, outcome).encode(),
+              "run.json": (scene.folder / "run.json").read_bytes()}  # fmt: skip
+    folders.save(scene.folder, trained.config, trained.vocabulary, trained.model, others, finished=False)
+
+
+def pictures(crew: Crew) -> dict[str, bytes]:
     drawn = BytesIO()
-    plot.curves(report.log, metric, drawn)
+    plot.curves(crew.report.metrics.entries, crew.keep.metric, drawn)
     return {"curves.svg": drawn.getvalue()}
 
 
-def logged(folder: Path) -> dict[str, bytes]:
-    """The log as it stands, so that the manifest lists it."""
-    return {"metrics.jsonl": (folder / "metrics.jsonl").read_bytes()}
+def written(folder: Path) -> dict[str, bytes]:
+    """What the run has written by itself, so that the manifest lists it."""
+    return {name: (folder / name).read_bytes() for name in ("metrics.jsonl", "times.jsonl", "run.json")}

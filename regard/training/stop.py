@@ -3,46 +3,105 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
-from regard.config import Train
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
+UNKNOWN_SHARE = 0.1  # of the minutes, kept back for the last scoring while nothing is known about its length
+
+
+class Clock:
+    """Seconds that a run has taken, those before it was resumed included."""
+
+    def __init__(self) -> None:
+        self.before = 0.0
+        self.started = time.monotonic()
+
+    def seconds(self) -> float:
+        return self.before + time.monotonic() - self.started
+
+
+class Abandoned(BaseException):
+    """A signal came while something ran that can be done again. No `except Exception` on the way may hold it up."""
 
 
 class Stop:
-    """Asked once a step: has a signal come, is the time up?"""
+    """Hears signals and watches the clock; asked once a step whether to go on."""
 
-    def __init__(self, t: Train) -> None:
-        self.deadline = None if t.minutes is None else time.monotonic() + 60 * t.minutes
+    def __init__(self, clock: Clock | None = None) -> None:
+        self.clock = clock or Clock()
         self.signal: int | None = None
+        self.minutes: float | None = None  # at most this long
+        self.ending = 0.0  # seconds that the last scoring will take, as far as known; 0 = not known
+        self.abandonable = False
 
-    def reason(self) -> str | None:
-        if self.signal is not None:
-            return f"interrupted by {signal.Signals(self.signal).name}"
-        if self.deadline is not None and time.monotonic() >= self.deadline:
+    def hear(self, number: int) -> None:
+        if self.signal is None:
+            self.signal = number
+            if self.abandonable:
+                raise Abandoned
+
+    @contextmanager
+    def abandoning(self) -> Iterator[None]:
+        """What runs in here is given up as soon as a signal comes."""
+        self.abandonable = True
+        try:
+            if self.signal is not None:
+                raise Abandoned
+            yield
+        finally:
+            self.abandonable = False
+
+    def time_is_up(self) -> bool:
+        """With as much of the minutes left as the last scoring will take."""
+        if self.minutes is None:
+            return False
+        return self.clock.seconds() >= 60 * self.minutes - (self.ending or UNKNOWN_SHARE * 60 * self.minutes)
+
+    def asked(self) -> list[float]:
+        """What this process knows, as numbers that can be summed over processes."""
+        return [float(self.time_is_up()), *(float(self.signal == each) for each in SIGNALS)]
+
+    def reason(self, step: int, steps: int, asked: Sequence[float]) -> str | None:
+        """Why all processes end after this step, from the sum of what each of them knows."""
+        for each, count in zip(SIGNALS, asked[1:], strict=True):
+            if count:
+                self.signal = int(each)
+                return self.interruption
+        if step and asked[0]:
             return "the time is up"
-        return None
+        return f"all {steps} steps are done" if step >= steps else None
+
+    @property
+    def interruption(self) -> str:
+        assert self.signal is not None
+        return f"interrupted by {signal.Signals(self.signal).name}"
 
 
 @contextmanager
-def stopping(t: Train) -> Iterator[Stop]:
-    """While this is open, the first SIGINT or SIGTERM ends the run after its step; the second ends it at once."""
-    stop = Stop(t)
+def stopping(patient: bool = False) -> Iterator[Stop]:
+    """While this is open, the first signal ends the run after its step; the second ends it at once.
+
+    Under a launcher further signals are ignored: it passes on what a terminal has already sent to all, and ends by
+    force whoever does not end.
+    """
+    stop = Stop()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
 
     def hear(number: int, frame: FrameType | None) -> None:
-        stop.signal = number
+        if not patient:
+            put_back()
+        stop.hear(number)
+
+    def put_back() -> None:
         for each, old in before.items():
             signal.signal(each, old)
 
-    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
-    for each in before:
-        signal.signal(each, hear)
+    before = {each: signal.signal(each, hear) for each in SIGNALS}
     try:
         yield stop
     finally:
-        for each, old in before.items():
-            signal.signal(each, old)
+        put_back()

@@ -1,12 +1,10 @@
-"""The best, the last and the mean of the last: which weights are kept, in memory and on disk."""
+"""The best and the mean of the last: which weights are kept."""
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from regard.models.model import Model
 from regard.trained import Trained
@@ -49,7 +47,7 @@ def test_snapshot_does_not_move_with_the_model_and_restores(model: Model) -> Non
     ],
 )
 def test_best_by_the_metric(model: Model, metric: str, values: list[float], best: int) -> None:
-    keep = Keeper(metric, 0, None)
+    keep = Keeper(metric, 0)
     weights = {}
     for step, value in enumerate(values, 1):
         shift(model, 1.0)
@@ -62,10 +60,11 @@ def test_best_by_the_metric(model: Model, metric: str, values: list[float], best
 
 
 def test_mean_of_the_last(model: Model) -> None:
-    keep = Keeper("exact", 3, None)
+    keep = Keeper("exact", 3)
     first = snapshot(model)
-    for _ in range(5):
-        keep.checkpoint(model)
+    for step in range(5):
+        keep.remember(model, step)
+        keep.remember(model, step)  # a run that is resumed may come by again
         shift(model, 1.0)
     found = keep.mean()  # of the third, fourth and fifth: first + 2, + 3, + 4
     assert found is not None
@@ -75,22 +74,26 @@ def test_mean_of_the_last(model: Model) -> None:
 
 @pytest.mark.parametrize(("average", "checkpoints"), [(0, 5), (3, 1), (3, 0)])
 def test_no_mean_where_none_is_wanted_or_possible(model: Model, average: int, checkpoints: int) -> None:
-    keep = Keeper("exact", average, None)
-    for _ in range(checkpoints):
-        keep.checkpoint(model)
+    keep = Keeper("exact", average)
+    for step in range(checkpoints):
+        keep.remember(model, step)
     assert keep.mean() is None
 
 
-def test_best_and_last_on_disk(model: Model, tmp_path: Path) -> None:
-    keep = Keeper("exact", 0, tmp_path)
-    keep.offer(model, 1, 5.0)
-    best = snapshot(model)
-    shift(model, 1.0)
-    keep.offer(model, 2, 4.0)
-    keep.checkpoint(model)
-    assert same(load_file(tmp_path / "checkpoints" / "best.safetensors"), best)
-    assert same(load_file(tmp_path / "checkpoints" / "last.safetensors"), snapshot(model))
-    assert sorted(path.name for path in (tmp_path / "checkpoints").iterdir()) == [
-        "best.safetensors",
-        "last.safetensors",
-    ]
+def test_a_keeper_goes_on_from_what_another_kept(model: Model) -> None:
+    """As if it had been one all the time: that is how a resumed run keeps."""
+    values = [3.0, 5.0, 4.0, 4.5, 6.0, 1.0]
+    whole, before = Keeper("exact", 3), Keeper("exact", 3)
+    after = before
+    for step, value in enumerate(values):
+        if step == 3:
+            after = Keeper("exact", 3, before.kept)
+        for keep in (whole, before if step < 3 else after):
+            keep.remember(model, step)
+            keep.offer(model, step, value)
+        shift(model, 1.0)
+    assert whole.best is not None
+    assert after.best is not None
+    assert (after.best.step, after.since_best) == (whole.best.step, whole.since_best) == (4, 1)
+    assert same(after.best.weights, whole.best.weights)
+    assert [step for step, _ in after.window] == [step for step, _ in whole.window] == [3, 4, 5]

@@ -12,19 +12,22 @@ import torch
 
 from regard import config
 from regard.data.batch import Batch
-from regard.errors import ConfigError, RegardError
+from regard.errors import ConfigError, DivergedError
 from regard.models.build import build
 from regard.models.model import Model
 from regard.score import Metric
 from regard.tasks.task import Evaluation, Loss
 from regard.tasks.transduce import Transduce
 from regard.training import loop as loop_module
-from regard.training.device import device, precision
+from regard.training.checkpoint import Checkpoints
+from regard.training.device import autocast, device, precision
 from regard.training.keep import Keeper, snapshot
-from regard.training.loop import MOST_BAD_STEPS, Outcome, loop
+from regard.training.loop import MOST_BAD_STEPS, Crew, Outcome, loop
 from regard.training.prepare import Part, Prepared, prepare
 from regard.training.progress import Report
 from regard.training.stop import Stop
+from regard.training.stream import Place
+from regard.training.team import Team
 
 pytestmark = pytest.mark.no_shapes  # those are watched where the parts are tested
 
@@ -40,13 +43,17 @@ class Run:
         c = data.config
         self.data = data
         self.model: Model = build(c, data.vocabulary.source.size, data.vocabulary.target.size)
-        self.report = Report(c.train, folder, quiet=True)
-        self.keep = Keeper(c.train.metric, c.train.average, None)
-        self.stop = stop or Stop(c.train)
+        self.stop = stop or Stop()
+        self.stop.minutes = c.train.minutes
+        self.report = Report(c.train, folder, quiet=True, clock=self.stop.clock)
+        self.keep = Keeper(c.train.metric, c.train.average)
+        self.numbers = precision(c.train, torch.device("cpu"))
 
     def go(self) -> Outcome:
+        checkpoints = Checkpoints(None, self.data.config.train)
+        crew = Crew(self.report, self.keep, self.stop, checkpoints, Team(), torch.device("cpu"), self.numbers)
         try:
-            return loop(self.data, self.model, self.report, self.keep, self.stop)
+            return loop(self.data, self.model, crew)
         finally:
             self.report.close()
 
@@ -58,9 +65,10 @@ Data = Callable[..., Prepared]
 
 
 @pytest.fixture
-def data(copy_file: Path) -> Data:
+def data(copy_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Data:
     def make(*words: str, preset: str = "rnn-attention") -> Prepared:
-        return prepare(config.resolve(preset, None, [*WORDS, *words]), str(copy_file), None)
+        c = config.resolve(preset, None, [*WORDS, *words])
+        return prepare(c, str(copy_file), None, tmp_path_factory.mktemp("store") / "tokens")
 
     return make
 
@@ -127,7 +135,7 @@ def test_accumulated_halves_equal_the_whole(data: Data, monkeypatch: pytest.Monk
     found = []
     for accumulate, sizes in ((1, [30]), (2, [7, 23]), (3, [1, 19, 10])):
         prepared = data(f"train.accumulate={accumulate}", "train.validate_steps=6")
-        monkeypatch.setattr(loop_module, "batches", lambda task, part, t, sizes=sizes: pieces(task, part, sizes))
+        monkeypatch.setattr(loop_module, "updates", lambda task, part, *rest, sizes=sizes: pieces(task, part, sizes))
         run = Run(prepared)
         run.model.double()  # Adam makes whole steps of the rounding where a gradient is nothing but that
         run.go()
@@ -137,23 +145,23 @@ def test_accumulated_halves_equal_the_whole(data: Data, monkeypatch: pytest.Monk
             torch.testing.assert_close(other[name], weight, rtol=0.0, atol=1e-6)
 
 
-def pieces(task: Transduce, part: Part, sizes: list[int]) -> Iterator[Batch]:
-    """The same examples again and again, in pieces of these sizes."""
+def pieces(task: Transduce, part: Part, sizes: list[int]) -> Iterator[tuple[list[Batch], Place]]:
+    """The same examples in every update, in pieces of these sizes."""
+    ends = [sum(sizes[: number + 1]) for number in range(len(sizes))]
     while True:
-        at = 0
-        for size in sizes:
-            yield task.batch(part.items[at : at + size], range(at, at + size), 0)
-            at += size
+        yield [task.batch([part.items[i] for i in range(end - size, end)], range(end - size, end), 0)
+               for size, end in zip(sizes, ends, strict=True)], Place()  # fmt: skip
 
 
 def test_gradient_is_the_mean_over_tokens(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is clipped and applied is Σ gradients ÷ Σ tokens, over all batches of the step."""
     heard: list[float] = []
     prepared = data("train.accumulate=2", "train.steps=1", "train.warmup=0")
-    monkeypatch.setattr(loop_module, "batches", lambda task, part, t: pieces(task, part, [7, 23]))
+    monkeypatch.setattr(loop_module, "updates", lambda task, part, *rest: pieces(task, part, [7, 23]))
     run = Run(prepared)
     model = build(prepared.config, prepared.vocabulary.source.size, prepared.vocabulary.target.size)
-    whole = prepared.task.loss(model, prepared.task.batch(prepared.train.items[:30], range(30), 0), 1.0, 0)
+    items = [prepared.train.items[i] for i in range(30)]
+    whole = prepared.task.loss(model, prepared.task.batch(items, range(30), 0), 1.0, 0)
     torch.autograd.backward(whole.total / whole.count)
     expected = torch.stack([weight.grad.norm() for weight in model.parameters() if weight.grad is not None]).norm()
     monkeypatch.setattr(run.report, "step", lambda step, total, count, rate, norm: heard.append(norm))
@@ -196,9 +204,11 @@ def test_spoiled_step_is_not_applied(data: Data, scores: Any, monkeypatch: pytes
 def test_repeated_failure_ends_the_run(data: Data, monkeypatch: pytest.MonkeyPatch, factor: float) -> None:
     spoil(monkeypatch, lambda call: call > 3, factor)
     run = Run(data("train.steps=50", "train.validate_steps=50"))
-    with pytest.raises(RegardError, match=r"step 13: 10 updates in a row were not finite \(learning rate .*norm") as e:
+    with pytest.raises(
+        DivergedError, match=r"step 13: 10 updates in a row were not finite \(learning rate .*norm"
+    ) as e:
         run.go()
-    assert e.value.exit_code == 1
+    assert e.value.exit_code == 70
     assert "train.learning_rate" in str(e.value)
     assert all(bool(torch.isfinite(weight).all()) for weight in run.weights().values())
 
@@ -240,11 +250,11 @@ def test_minutes(data: Data, scores: Callable[..., Any]) -> None:
 def test_a_signal_ends_without_validation(data: Data, scores: Callable[..., Any]) -> None:
     seen = scores()
     prepared = data()
-    stop = Stop(prepared.config.train)
+    stop = Stop()
     stop.signal = 15
     run = Run(prepared, stop=stop)
     outcome = run.go()
-    assert (outcome.step, outcome.signal, outcome.why, seen) == (1, 15, "interrupted by SIGTERM", [])
+    assert (outcome.step, outcome.signal, outcome.why, seen) == (0, 15, "interrupted by SIGTERM", [])
 
 
 def test_mean_is_used_where_it_is_better(data: Data, scores: Callable[..., Any]) -> None:
@@ -268,7 +278,7 @@ def test_mean_is_not_used_where_it_is_not_better(data: Data, scores: Callable[..
 def test_training_lowers_the_loss(data: Data) -> None:
     run = Run(data("train.steps=60", "train.validate_steps=60"))
     run.go()
-    losses = [entry["loss"] for entry in run.report.log if "loss" in entry]
+    losses = [entry["loss"] for entry in run.report.metrics.entries if "loss" in entry]
     assert losses[-1] < losses[0] / 2
 
 
@@ -288,13 +298,27 @@ def test_cuda_that_is_not_there() -> None:
         device(config.Train(device="cuda"))
 
 
+@pytest.mark.parametrize(
+    ("native", "expected"),
+    [({"avx512_bf16": True}, "bf16"), ({"amx_bf16": True}, "bf16"), ({"avx512_bf16": False}, "fp32"), ({}, "fp32")],
+)
+def test_the_processor_is_asked_for_bf16(
+    monkeypatch: pytest.MonkeyPatch, native: dict[str, bool], expected: str
+) -> None:
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: native)
+    cpu = torch.device("cpu")
+    assert precision(config.Train(), cpu) == expected
+    assert [precision(config.Train(precision=name), cpu) for name in ("fp32", "bf16")] == ["fp32", "bf16"]
+
+
 def test_bf16_only_where_it_is_wanted(data: Data) -> None:
     cpu = torch.device("cpu")
     product = {}
-    for name in ("auto", "fp32", "bf16"):
-        with precision(config.Train.model_validate({"precision": name}), cpu):
+    for name in ("fp32", "bf16"):
+        with autocast(name, cpu):
             product[name] = (torch.ones(2, 2) @ torch.ones(2, 2)).dtype
-    assert product == {"auto": torch.float32, "fp32": torch.float32, "bf16": torch.bfloat16}
+    assert product == {"fp32": torch.float32, "bf16": torch.bfloat16}
     run = Run(data("train.precision=bf16"))
+    assert run.numbers == "bf16"
     run.go()
     assert all(weight.dtype == torch.float32 for weight in run.weights().values())

@@ -8,10 +8,14 @@ import pytest
 from regard import config
 from regard.data import builtin
 from regard.data.read import Example
+from regard.data.spool import spool
 from regard.errors import ConfigError, DataError
-from regard.training.prepare import FEWEST, HELD_OUT, MOST, Prepared, prepare, split
+from regard.training.prepare import FEWEST, HELD_OUT, MOST, Division, Prepared, prepare, rank, split
+
+pytestmark = pytest.mark.no_shapes  # there are none here, and the watch is slow
 
 Write = Callable[..., str]
+Prepare = Callable[..., Prepared]
 
 
 @pytest.fixture
@@ -23,8 +27,17 @@ def write(tmp_path: Path) -> Write:
     return write
 
 
-def prepared(path: str, *words: str, valid: str | None = None, preset: str = "rnn") -> Prepared:
-    return prepare(config.resolve(preset, None, list(words)), path, valid)
+@pytest.fixture
+def prepared(tmp_path: Path) -> Prepare:
+    def make(path: str, *words: str, valid: str | None = None, preset: str = "rnn") -> Prepared:
+        return prepare(config.resolve(preset, None, list(words)), path, valid, tmp_path / "store")
+
+    return make
+
+
+def sources(found: Prepared) -> list[str]:
+    """What is trained on, as text."""
+    return [found.vocabulary.source.decode(item.source) for item in found.train.items]
 
 
 def rows(count: int, first: int = 0) -> str:
@@ -34,35 +47,46 @@ def rows(count: int, first: int = 0) -> str:
 # ── the split ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("distinct", [2, 3, 10, 200, 3000, 30_000])
-def test_no_source_stands_on_both_sides(distinct: int) -> None:
-    examples = [Example((f"s{i % distinct}",), f"t{i}", i) for i in range(distinct + distinct // 2)]
-    kept, held = split(examples, "x.tsv")
+def halves(examples: list[Example], folder: Path) -> tuple[list[Example], list[Example]]:
+    """The examples of a file, split."""
+    (folder / "x.tsv").write_text("".join(f"{e.source[0]}\t{e.target}\n" for e in examples), encoding="utf-8")
+    division = Division()
+    table = spool(str(folder / "x.tsv"), folder / "spool", watch=division.add)
+    train, valid, _ = split(table, division)
+    assert (len(train), len(valid)) == (len(list(train)), len(list(valid)))
+    return list(train), list(valid)
+
+
+@pytest.mark.parametrize("distinct", [2, 3, 10, 200, 3000, 19_999, 20_000, 30_000])
+def test_the_smallest_by_hash_are_held_out_and_no_source_stands_on_both_sides(distinct: int, tmp_path: Path) -> None:
+    examples = [Example((f"s{i % distinct}",), f"t{i}", i + 1) for i in range(distinct + distinct // 2)]
+    kept, held = halves(examples, tmp_path)
     assert not {e.source for e in kept} & {e.source for e in held}
     assert sorted([*kept, *held], key=lambda e: e.line) == examples
-    sources = len({e.source for e in held})
-    assert 1 <= sources <= max(1, distinct // 5)
-    assert sources == min(max(int(HELD_OUT * distinct), FEWEST), MOST, max(1, distinct // 5))
+    sources = {e.source for e in held}
+    assert 1 <= len(sources) <= max(1, distinct // 5)
+    assert len(sources) == min(max(int(HELD_OUT * distinct), FEWEST), MOST, max(1, distinct // 5))
+    assert sources == set(sorted({e.source for e in examples}, key=rank)[: len(sources)])
 
 
-def test_split_depends_on_sources_alone() -> None:
+def test_split_depends_on_sources_alone(tmp_path: Path) -> None:
     examples = [Example((f"s{i}",), f"t{i}", i) for i in range(100)]
     others = [Example((f"s{i}",), "another", 100 - i) for i in reversed(range(100))]
-    held = [{e.source for e in split(each, "x.tsv")[1]} for each in (examples, others)]
+    held = [{e.source for e in halves(each, tmp_path)[1]} for each in (examples, others)]
     assert held[0] == held[1]
-    assert {e.source for e in split(examples, "x.tsv")[1]} != {(f"s{i}",) for i in range(20)}
+    assert held[0] != {(f"s{i}",) for i in range(20)}
 
 
-def test_split_is_told_and_the_tokens_are_learnt_from_the_rest_alone(write: Write) -> None:
+def test_split_is_told_and_the_tokens_are_learnt_from_the_rest_alone(prepared: Prepare, write: Write) -> None:
     found = prepared(write(rows(50)), "tokens.source=words", "tokens.target=words")
     assert (len(found.train.items), len(found.valid.items)) == (40, 10)
     assert any("10 of 50 examples are held out" in note for note in found.notes)
-    known = {example.target for example in found.train.examples}
+    known = {found.vocabulary.target.decode(item.target) for item in found.train.items}
     assert {found.vocabulary.target.token(i) for i in range(7, found.vocabulary.target.size)} == known
 
 
 @pytest.mark.parametrize("text", ["a\tb\n", "a\tb\na\tc\n"])
-def test_one_source_is_too_few(write: Write, text: str) -> None:
+def test_one_source_is_too_few(prepared: Prepare, write: Write, text: str) -> None:
     with pytest.raises(DataError, match=r"pairs\.tsv: .*1 distinct source.* too few"):
         prepared(write(text))
 
@@ -70,19 +94,19 @@ def test_one_source_is_too_few(write: Write, text: str) -> None:
 # ── a validation file ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_overlap_is_a_warning(write: Write) -> None:
+def test_overlap_is_a_warning(prepared: Prepare, write: Write) -> None:
     train, valid = write(rows(10)), write(rows(6, 7), "valid.tsv")
     notes = prepared(train, valid=valid).notes
     assert f"warning: {valid}: 3 of 6 sources are in the training file too" in notes
 
 
-def test_no_overlap_no_warning(write: Write) -> None:
+def test_no_overlap_no_warning(prepared: Prepare, write: Write) -> None:
     found = prepared(write(rows(10)), valid=write(rows(6, 10), "valid.tsv"))
     assert not any("warning" in note for note in found.notes)
     assert (len(found.train.items), len(found.valid.items)) == (10, 6)
 
 
-def test_fingerprint_knows_every_example_and_the_split(write: Write) -> None:
+def test_fingerprint_knows_every_example_and_the_split(prepared: Prepare, write: Write) -> None:
     train, valid = write(rows(10)), write(rows(6, 10), "valid.tsv")
     found = prepared(train, valid=valid).data_hash
     assert len(found) == 64
@@ -94,15 +118,15 @@ def test_fingerprint_knows_every_example_and_the_split(write: Write) -> None:
 # ── too long ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_over_long_examples_are_left_out_and_counted(write: Write) -> None:
+def test_over_long_examples_are_left_out_and_counted(prepared: Prepare, write: Write) -> None:
     train = write("abcd\tabcd\nabcde\ta\na\tabcde\nab\tab\n")
     found = prepared(train, "data.max_source=4", "data.max_target=4", valid=write("b\tb\n", "valid.tsv"))
-    assert [example.source for example in found.train.examples] == [("abcd",), ("ab",)]
+    assert sources(found) == ["abcd", "ab"]
     assert len(found.train.items) == 2
     assert f"{train}: 2 examples left out: longer than data.max_source=4 or data.max_target=4 tokens" in found.notes
 
 
-def test_all_too_long(write: Write) -> None:
+def test_all_too_long(prepared: Prepare, write: Write) -> None:
     with pytest.raises(DataError, match=r"pairs\.tsv: all 8 examples are longer than data\.max_source=1 or"):
         prepared(write(rows(10)), "data.max_source=1")
 
@@ -112,27 +136,27 @@ def test_all_too_long(write: Write) -> None:
 FORMS = "lemma\ttags\tform\n" + "".join(f"w{i}\tV;{i % 3}\tw{i}s\n" for i in range(10))
 
 
-def test_tags_are_tokens_of_their_own(write: Write) -> None:
+def test_tags_are_tokens_of_their_own(prepared: Prepare, write: Write) -> None:
     found = prepared(write(FORMS), 'data.source=["lemma","tags"]', "data.target=form", "data.tags=tags")
     assert found.vocabulary.is_tags == (False, True)
     assert set(found.vocabulary.source.tags) == {"0", "1", "2", "V"}
 
 
-def test_tags_column_that_is_not_read(write: Write) -> None:
+def test_tags_column_that_is_not_read(prepared: Prepare, write: Write) -> None:
     with pytest.raises(ConfigError, match=r"data\.tags: tag is not among the source columns lemma, tags"):
         prepared(write(FORMS), 'data.source=["lemma","tags"]', "data.target=form", "data.tags=tag")
 
 
-def test_fill_reads_no_target(write: Write) -> None:
+def test_fill_reads_no_target(prepared: Prepare, write: Write) -> None:
     found = prepared(write("".join(f"word {i}\n" for i in range(20)), "lines.txt"), preset="encoder")
-    assert all(example.target is None for example in found.train.examples)
+    assert all(example.target is None for example in found.valid.examples)
     assert all(item.target == () for item in found.train.items)
 
 
 # ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_pictures_become_arrays(tmp_path: Path) -> None:
+def test_pictures_become_arrays(prepared: Prepare, tmp_path: Path) -> None:
     builtin.write("captions", 10, tmp_path / "c.tsv")
     found = prepared(str(tmp_path / "c.tsv"), preset="caption")
     assert all(item.picture is not None and item.picture.shape == (3, 32, 32) for item in found.train.items)
@@ -142,7 +166,7 @@ def test_pictures_become_arrays(tmp_path: Path) -> None:
     ("reference", "found"),
     [("none.png", "no such file"), ("c.npz#99", "found 10 rows"), ("../x.png", "leads out of its folder")],
 )
-def test_image_errors_name_file_and_line(tmp_path: Path, reference: str, found: str) -> None:
+def test_image_errors_name_file_and_line(prepared: Prepare, tmp_path: Path, reference: str, found: str) -> None:
     builtin.write("captions", 10, tmp_path / "c.tsv")
     lines = (tmp_path / "c.tsv").read_text(encoding="utf-8").splitlines()
     lines[4] = f"{reference}\ta red circle"

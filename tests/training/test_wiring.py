@@ -4,17 +4,17 @@ import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
 
 from regard import config
 from regard.data import builtin
 from regard.data.batch import Batch
-from regard.errors import ConfigError, RegardError, UsageError
+from regard.errors import ConfigError, DivergedError, UsageError
 from regard.models.build import build
 from regard.models.model import Model
 from regard.score import Metric
@@ -22,14 +22,17 @@ from regard.tasks.task import Evaluation, Loss, Wish
 from regard.tasks.transduce import Transduce
 from regard.training import loop as loop_module
 from regard.training import progress
+from regard.training import stop as stop_module
+from regard.training.checkpoint import Checkpoints
 from regard.training.device import device
 from regard.training.keep import Keeper
-from regard.training.loop import loop
+from regard.training.loop import Crew, loop
 from regard.training.prepare import prepare
 from regard.training.progress import Report
 from regard.training.run import train
 from regard.training.schedule import forcing, learning_rate
-from regard.training.stop import Stop
+from regard.training.stop import Clock, Stop
+from regard.training.team import Team
 
 pytestmark = pytest.mark.no_shapes
 
@@ -44,11 +47,13 @@ def settings(*words: str) -> config.Config:
 
 def go(copy_file: Path, *words: str) -> Report:
     """One run of the loop without a folder; gives what it reported."""
-    data = prepare(settings(*words), str(copy_file), None)
-    t = data.config.train
-    model = build(data.config, data.vocabulary.source.size, data.vocabulary.target.size)
-    report = Report(t, None, quiet=True)
-    loop(data, model, report, Keeper("exact", t.average, None), Stop(t))
+    with TemporaryDirectory() as store:
+        data = prepare(settings(*words), str(copy_file), None, Path(store) / "tokens")
+        t = data.config.train
+        model = build(data.config, data.vocabulary.source.size, data.vocabulary.target.size)
+        stop, cpu = Stop(), torch.device("cpu")
+        report = Report(t, None, quiet=True, clock=stop.clock)
+        loop(data, model, Crew(report, Keeper("exact", t.average), stop, Checkpoints(None, t), Team(), cpu))
     return report
 
 
@@ -89,14 +94,14 @@ def test_each_step_has_the_rate_of_the_schedule(copy_file: Path, listening: type
 
 def test_gradients_are_clipped_before_they_are_applied(copy_file: Path, listening: type[Listening]) -> None:
     report = go(copy_file, "train.clip=0.01")
-    told = [entry["gradient_norm"] for entry in report.log if "gradient_norm" in entry]
+    told = [entry["gradient_norm"] for entry in report.metrics.entries if "gradient_norm" in entry]
     assert min(told) > 0.02  # what is told is the norm before
     assert [each["norm"] for each in listening.seen] == [pytest.approx(0.01, rel=1e-3)] * 6
 
 
 def test_small_gradients_are_left_alone(copy_file: Path, listening: type[Listening]) -> None:
     report = go(copy_file, "train.clip=1000")
-    told = [entry["gradient_norm"] for entry in report.log if "gradient_norm" in entry]
+    told = [entry["gradient_norm"] for entry in report.metrics.entries if "gradient_norm" in entry]
     assert [each["norm"] for each in listening.seen] == [pytest.approx(norm, rel=1e-4) for norm in told]
 
 
@@ -109,14 +114,12 @@ def test_weights_that_are_no_numbers_end_the_run_and_are_never_kept(
     copy_file: Path, tmp_path: Path, listening: type[Listening]
 ) -> None:
     listening.poisoned_step = 3
-    with pytest.raises(RegardError, match=r"is not finite any more; a lower train\.learning_rate may help") as caught:
+    with pytest.raises(DivergedError, match=r"is not finite any more; a lower train\.learning_rate may help") as caught:
         train(settings(), str(copy_file), None, tmp_path / "m", quiet=True)
-    assert caught.value.exit_code == 1
+    assert caught.value.exit_code == 70
     assert not (tmp_path / "m" / "manifest.json").exists()
     assert not (tmp_path / "m" / "model.safetensors").exists()
-    for name in ("best", "last"):
-        kept = load_file(tmp_path / "m" / "checkpoints" / f"{name}.safetensors")
-        assert all(bool(torch.isfinite(weight).all()) for weight in kept.values())
+    assert [path.name for path in (tmp_path / "m" / "checkpoints").iterdir()] == ["step-00000002"]
 
 
 # ── forcing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -144,7 +147,7 @@ def test_loss_is_told_how_much_to_force(copy_file: Path, monkeypatch: pytest.Mon
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """A clock that stands still until `now` is set."""
     made = SimpleNamespace(now=100.0)
-    for module in (progress, loop_module):
+    for module in (progress, loop_module, stop_module):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: made.now))
     return made
 
@@ -155,7 +158,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
 def test_remaining_time_knows_both_limits(
     clock: SimpleNamespace, minutes: float | None, spent: int, expected: str
 ) -> None:
-    report = Report(config.Train(steps=40, minutes=minutes), None, quiet=True)
+    report = Report(config.Train(steps=40, minutes=minutes), None, quiet=True, clock=Clock())
     clock.now += spent
     assert report.remaining(10) == expected
 
@@ -168,8 +171,12 @@ def test_time_of_a_validation_is_not_time_of_training(clock: SimpleNamespace) ->
     report.validated({"step": 1}, [], True, 8.0)
     clock.now += 4
     report.step(2, 1.0, 100, 0.1, 1.0)
-    assert [entry["tokens_per_second"] for entry in report.log if "loss" in entry] == [50.0, 25.0]
-    assert report.log[-1]["seconds"] == 14.0
+    assert speeds(report) == [50.0, 25.0]
+    assert report.times.entries[-1]["seconds"] == 14.0
+
+
+def speeds(report: Report) -> list[float]:
+    return [entry["tokens_per_second"] for entry in report.times.entries if "tokens_per_second" in entry]
 
 
 def test_loop_tells_how_long_a_validation_took(
@@ -188,9 +195,8 @@ def test_loop_tells_how_long_a_validation_took(
     monkeypatch.setattr(Transduce, "loss", loss)
     monkeypatch.setattr(Transduce, "evaluate", evaluate)
     report = go(copy_file, "train.validate_steps=1")
-    speeds = [entry["tokens_per_second"] for entry in report.log if "loss" in entry]
-    assert len(speeds) == 6
-    assert min(speeds) >= 1.0  # one second a step; with the validation in it, it would be a thousand
+    assert len(speeds(report)) == 6
+    assert min(speeds(report)) >= 1.0  # one second a step; with the validation in it, it would be a thousand
 
 
 # ── the card, the folder, the device ─────────────────────────────────────────────────────────────────────────────────
@@ -252,16 +258,18 @@ def test_devices_that_can_not_train_are_refused(copy_file: Path, tmp_path: Path,
 # ── the data ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_source_and_target_of_one_column_are_refused(copy_file: Path) -> None:
+def test_source_and_target_of_one_column_are_refused(copy_file: Path, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"data\.target: the column 1 is read as a source too"):
-        prepare(settings('data.source=["1"]', 'data.target="1"'), str(copy_file), None)
+        prepare(settings('data.source=["1"]', 'data.target="1"'), str(copy_file), None, tmp_path / "tokens")
 
 
 def test_one_column_by_name_and_by_position_is_refused_too(tmp_path: Path) -> None:
     rows = "".join(f"{word}\t{word[::-1]}\n" for word in ("ab", "bc", "cd", "da", "ac", "bd"))
     (tmp_path / "x.tsv").write_text("lemma\tform\n" + rows, encoding="utf-8")
     with pytest.raises(ConfigError, match="is read as a source too"):
-        prepare(settings('data.source=["lemma"]', 'data.target="1"'), str(tmp_path / "x.tsv"), None)
+        prepare(
+            settings('data.source=["lemma"]', 'data.target="1"'), str(tmp_path / "x.tsv"), None, tmp_path / "tokens"
+        )
 
 
 @pytest.fixture
@@ -276,10 +284,10 @@ def parallel_captions(tmp_path: Path) -> str:
 
 
 def test_captions_in_parallel_files_find_their_pictures(
-    parallel_captions: str, small_model: Callable[..., Any]
+    parallel_captions: str, small_model: Callable[..., Any], tmp_path: Path
 ) -> None:
-    data = prepare(small_model("caption", "data.max_target=64").config, parallel_captions, None)
-    items = data.train.items + data.valid.items
+    data = prepare(small_model("caption", "data.max_target=64").config, parallel_captions, None, tmp_path / "tokens")
+    items = [*data.train.items, *data.valid.items]
     assert len(items) == 12
     assert all(item.picture is not None for item in items)
     assert len(small_model("caption", "data.max_target=64").score(parallel_captions).outputs) == 12

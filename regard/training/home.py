@@ -1,0 +1,197 @@
+"""A folder in, the home of one run out: what a run needs to be resumed, what is refused, what replaces what."""
+
+import hashlib
+import json
+import platform
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from regard import folder as folders
+from regard.config import Config
+from regard.data.vocabulary import Vocabulary
+from regard.errors import FolderError, MissingError, RegardError, UsageError
+from regard.folder import Shapes, read_text, remove, sync, write_file
+from regard.training.lock import locked
+
+OURS = ("checkpoints", "tokens", "model.safetensors", "README.md", "curves.svg", "metrics.jsonl", "times.jsonl",
+        "config.toml", "tokenizer.json", "run.json", "manifest.json")  # fmt: skip
+NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
+FRESH = ".tokens.new"  # the store of a run that has not yet begun
+
+
+@dataclass(frozen=True)
+class Start:
+    """What a run was started with, as run.json keeps it; it never changes."""
+
+    command: str
+    data: str
+    valid: str | None
+    data_hash: str
+    notes: tuple[str, ...]
+    files: dict[str, dict[str, str | int]]  # of config.toml and tokenizer.json: sha256 and bytes
+    outline: str  # a hash of the names and shapes of the weights
+    versions: dict[str, str]
+    device: str
+    precision: str
+    threads: int
+    world: int
+    format: int = folders.FORMAT
+    seal: str = ""  # a hash of all the rest
+
+
+START = TypeAdapter(Start)
+
+
+def versions() -> dict[str, str]:
+    return {name: version(name) for name in NAMED} | {"Python": platform.python_version()}
+
+
+def outline(shapes: Shapes) -> str:
+    return hashlib.sha256(json.dumps(sorted(shapes.items())).encode()).hexdigest()
+
+
+def start_bytes(start: Start) -> bytes:
+    tree = START.dump_python(start, mode="json")
+    return json.dumps(tree | {"seal": sealed(tree)}, indent=1, ensure_ascii=False).encode()
+
+
+def sealed(tree: dict[str, Any]) -> str:
+    rest = {name: value for name, value in tree.items() if name != "seal"}
+    return hashlib.sha256(json.dumps(rest, sort_keys=True).encode()).hexdigest()
+
+
+def read_start(folder: Path) -> Start:
+    """What run.json says, if it says what was written."""
+    path = folder / "run.json"
+    if not folder.is_dir():
+        raise MissingError(f"{folder}: no such folder")
+    if path.is_symlink() or not path.is_file():
+        raise FolderError(f"{folder}: no run to resume here (no run.json); regard train … -o {folder} starts one")
+    tree = folders.parse_json(path)
+    if isinstance(tree, dict) and type(tree.get("format")) is int and tree["format"] > folders.FORMAT:
+        raise FolderError(f"{folder}: format {tree['format']}; this version of regard reads up to {folders.FORMAT}")
+    if not isinstance(tree, dict) or tree.get("seal") != sealed(tree):
+        raise FolderError(f"{path}: its content is not what was written: damaged or changed by hand")
+    try:
+        return START.validate_json(read_text(path))
+    except ValidationError as error:
+        raise FolderError(f"{path}: not the start of a run: {str(error).splitlines()[0]}") from None
+
+
+def identity(folder: Path) -> str:
+    """The sha256 of run.json: its checkpoints carry it."""
+    return hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
+
+
+# ── whose folder it is ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@contextmanager
+def occupied(folder: Path) -> Iterator[None]:
+    """While this is open nobody else writes here; a folder made for a run that could not begin does not stay."""
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder}: expected a folder to write the model into, found a file")
+    made = not folder.exists()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder}: can not be made: {error.strerror}") from None
+    try:
+        with locked(folder):
+            remove(folder / FRESH)
+            try:
+                yield
+            finally:
+                with suppress(OSError):
+                    remove(folder / FRESH)
+    finally:
+        if made:
+            with suppress(OSError):
+                folder.rmdir()
+
+
+def refuse_others(folder: Path | None, force: bool) -> None:
+    """What no run of ours wrote is never touched; a run of ours only by force."""
+    if folder is None:
+        return
+    standing = [name for name in OURS if (folder / name).exists()]
+    if standing and not is_run(folder):
+        raise UsageError(f"{folder}: holds {standing[0]}, and no run of regard wrote it; choose another -o")
+    if standing and not force and not finished(folder):
+        raise UsageError(f"{folder}: holds a run that has not finished; regard resume {folder} goes on with it\n"
+                         "choose another -o, or --force to replace it")  # fmt: skip
+    if standing and not force:
+        raise UsageError(f"{folder}: holds another run; choose another -o, or --force to replace it")
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a run of ours wrote what stands here: its start or its manifest says so."""
+    return "seal" in tree_of(folder / "run.json") or {"format", "files"} <= tree_of(folder / "manifest.json").keys()
+
+
+def finished(folder: Path) -> bool:
+    """Whether the run in this folder has come to its end."""
+    manifest = tree_of(folder / "manifest.json")
+    return isinstance(manifest.get("files"), dict) and manifest.get("finished", True) is True
+
+
+def tree_of(path: Path) -> dict[str, Any]:
+    """An object in a JSON file; an empty one where there is none."""
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def claim(folder: Path, start: Start, c: Config, vocabulary: Vocabulary) -> None:
+    """The folder, empty of other runs, with all in it that a resumed run needs.
+
+    run.json is replaced, never missing: from whatever moment a process dies, the folder is known as ours.
+    """
+    try:
+        for name in OURS:
+            if name not in ("run.json", "manifest.json"):
+                remove(folder / name)
+        write_file(folder / "run.json", start_bytes(start))
+        remove(folder / "manifest.json")
+        (folder / FRESH).rename(folder / "tokens")
+        write_file(folder / "config.toml", folders.config_bytes(c))
+        write_file(folder / "tokenizer.json", folders.vocabulary_bytes(vocabulary))
+        sync(folder)
+    except OSError as error:
+        raise RegardError(f"{folder}: can not be made or cleared: {error.strerror}") from None
+
+
+# ── what has changed ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def changed_files(folder: Path, start: Start) -> list[str]:
+    """config.toml and tokenizer.json, where they are not what the run was started with."""
+    found = []
+    for name, listed in start.files.items():
+        try:
+            folders.check_file(folder, name, listed)
+        except FolderError as error:
+            found.append(str(error))
+    return found
+
+
+def refuse_changes(folder: Path, found: list[str]) -> None:
+    if found:
+        raise UsageError(f"{folder}: can not be resumed, because something has changed: {'; '.join(found)}\n"
+                         f"put it back as it was, or start anew: regard train … -o {folder} --force")  # fmt: skip
+
+
+def other_versions(start: Start) -> list[str]:
+    """A warning if the run would go on with other versions; bits are promised for the same ones alone."""
+    now = versions()
+    other = [f"{name} {was}, now {now.get(name, 'none')}" for name, was in start.versions.items()
+             if now.get(name) != was]  # fmt: skip
+    return [f"started with {', '.join(other)}: the result may differ in its last bits"] if other else []

@@ -1,0 +1,124 @@
+"""Runs that die and are resumed: a process of its own for each, and what two folders must have in common."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from safetensors.numpy import load_file
+
+from regard import config
+from regard.training import checkpoint
+from regard.training.run import resume, train
+
+WORDS = ["encoder.width=16", "decoder.width=16", "decoder.dropout=0.2", "train.steps=12", "train.warmup=2",
+         "train.learning_rate=0.01", "train.validate_steps=4", "train.checkpoint_steps=3", "train.validate_examples=5",
+         "train.tokens_per_batch=64", "train.average=2", "train.accumulate=2"]  # fmt: skip
+
+
+def in_child(work: Callable[[], Any], wait: float = 60.0) -> int:
+    """Does something in a forked process; gives its exit code, or the signal that ended it as a negative number."""
+    child = os.fork()
+    if not child:
+        code = 99
+        try:
+            work()
+            code = 0
+        except BaseException as error:
+            code = getattr(error, "exit_code", 98)
+        finally:
+            os._exit(code)
+    deadline = time.monotonic() + wait
+    while time.monotonic() < deadline:
+        found, status = os.waitpid(child, os.WNOHANG)
+        if found:
+            return os.waitstatus_to_exitcode(status)
+        time.sleep(0.01)
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+    raise AssertionError(f"not over after {wait} s")
+
+
+def die() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Short runs on one file, always the same config but for what is said."""
+
+    data: str
+    preset: str = "rnn-attention"
+    words: tuple[str, ...] = tuple(WORDS)
+
+    def config(self, *words: str) -> config.Config:
+        return config.resolve(self.preset, None, [*self.words, *words])
+
+    def train(self, folder: Path, *words: str, force: bool = False) -> None:
+        train(self.config(*words), self.data, None, folder, force, quiet=True)
+
+    def train_in_child(self, folder: Path, *words: str) -> int:
+        return in_child(lambda: self.train(folder, *words))
+
+    def train_until(self, folder: Path, name: str, number: int, *words: str) -> None:
+        """Begins a run that dies when it passes a boundary for the n-th time."""
+        before = checkpoint.boundary
+        try:
+            checkpoint.boundary = dies_at(name, number)
+            assert self.train_in_child(folder, *words) == -signal.SIGKILL
+        finally:
+            checkpoint.boundary = before
+
+    def resume_until(self, folder: Path, name: str, number: int) -> None:
+        before = checkpoint.boundary
+        try:
+            checkpoint.boundary = dies_at(name, number)
+            assert in_child(lambda: resume(folder, quiet=True)) == -signal.SIGKILL
+        finally:
+            checkpoint.boundary = before
+
+
+def dies_at(name: str, number: int) -> Callable[[str], None]:
+    passed: list[str] = []
+
+    def boundary(found: str) -> None:
+        passed.extend([found] if found == name else [])
+        if len(passed) == number:
+            die()
+
+    return boundary
+
+
+@pytest.fixture(scope="session")
+def runs(copy_file: Path) -> Runs:
+    return Runs(str(copy_file))
+
+
+@pytest.fixture(scope="session")
+def unbroken(runs: Runs, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a run that nothing happened to; treat it as read-only."""
+    folder = tmp_path_factory.mktemp("unbroken") / "m"
+    runs.train(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def same_result() -> Callable[[Path, Path], None]:
+    """Weights, optimizer, averaging window, log and choice of best are the same to the bit."""
+
+    def check(found: Path, expected: Path) -> None:
+        for name in ("model.safetensors", "metrics.jsonl", "config.toml", "tokenizer.json", "curves.svg"):
+            assert (found / name).read_bytes() == (expected / name).read_bytes(), name
+        last = sorted(path.name for path in (expected / "checkpoints").iterdir())[-1]
+        assert sorted(path.name for path in (found / "checkpoints").iterdir())[-1] == last
+        for name in ("weights", "optimizer", "best", "window"):
+            files = [load_file(folder / "checkpoints" / last / f"{name}.safetensors") for folder in (found, expected)]
+            assert {key: value.tobytes() for key, value in files[0].items()} == {
+                key: value.tobytes() for key, value in files[1].items()
+            }, name
+
+    return check
