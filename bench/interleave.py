@@ -23,6 +23,7 @@ class System:
     peer: str | None = None  # whose environment it needs; none = our own
     precision: str = "fp32"
     share: float = 1.0  # of the seconds of a slice
+    beside: str = ""  # only where a system before it computes in these numbers
 
 
 @dataclass(frozen=True)
@@ -108,11 +109,13 @@ class Worker:
 
 def measure(systems: Sequence[System], job: Job, rounds: int, warm_up: Order, order: Order) -> list[Measured]:
     """Every system started and warmed up, then `rounds` times one slice of each, beginning with another each time."""
-    found = [Measured(system) for system in systems]
+    found: list[Measured] = []
     workers: dict[int, Worker] = {}
     try:
-        for number, one in enumerate(found):
-            start(one, number, workers, job, warm_up)
+        for system in systems:
+            if not system.beside or system.beside in [one.facts.get("precision") for one in found]:
+                found.append(Measured(system))
+                start(found[-1], len(found) - 1, workers, job, warm_up)
         for turn in range(rounds):
             for number in turned(list(workers), turn):
                 step(found[number], number, workers, order)

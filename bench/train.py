@@ -19,7 +19,7 @@ from pathlib import Path
 from statistics import median
 
 from bench import operations, tokenised
-from bench.interleave import Lost, Measured, Order, System, Worker, measure
+from bench.interleave import Measured, Order, System, measure
 from bench.page import put
 from bench.peers.corpus import Corpus
 from bench.peers.gate import Job
@@ -43,29 +43,23 @@ AIM_FP32, AIM_MEMORY, AIM_GRU = 1.25, 0.5, 3.0
 LIMIT_SHARE = 0.1  # of a slice is enough for a matrix product
 
 
-def systems(names: Sequence[str], size: str, precision: str) -> list[System]:
-    """Those asked for that know this model; regard in fp32 as well where it would choose bf16 by itself."""
+def systems(names: Sequence[str], size: str) -> list[System]:
+    """Those asked for that know this model; regard in fp32 as well where it chooses bf16 by itself."""
     known = [name for name in names if isinstance(SIZES[size], Transformer) or name in RECURRENT]
-    found = [System("fp32 product", LIMIT, share=LIMIT_SHARE)]
-    if precision == "bf16":
-        found.append(System("bf16 product", LIMIT, precision="bf16", share=LIMIT_SHARE))
-    for name in known:
-        found.append(SYSTEMS[name])
-        if name == "regard" and precision == "bf16":
-            found.append(replace(SYSTEMS[name], name=REGARD_FP32, precision="fp32"))
+    found = [System("fp32 product", LIMIT, share=LIMIT_SHARE), *[SYSTEMS[name] for name in known]]
+    if "regard" in known:
+        fp32 = replace(SYSTEMS["regard"], name=REGARD_FP32, precision="fp32", beside="bf16")
+        product = System("bf16 product", LIMIT, precision="bf16", share=LIMIT_SHARE, beside="bf16")
+        at = found.index(SYSTEMS["regard"]) + 1
+        found[at:at] = [fp32, product]
     return found
 
 
-def own_precision(job: Job) -> str:
-    """In which numbers regard computes here when nobody says, asked of a run of its own."""
-    worker = Worker(SYSTEMS["regard"], replace(job, precision="auto"))
-    worker.end()
-    return str(worker.facts["precision"])
-
-
-def aims(size: str, found: Sequence[Measured], precision: str) -> list[Aim]:
+def aims(size: str, found: Sequence[Measured]) -> list[Aim]:
     """What the project set itself for this model, beside what was measured."""
-    ours, fp32 = named(found, REGARD), named(found, REGARD_FP32 if precision == "bf16" else REGARD)
+    ours = named(found, REGARD)
+    precision = ours.facts["precision"] if ours else "auto"
+    fp32 = named(found, REGARD_FP32) if precision == "bf16" else ours
     if isinstance(SIZES[size], Recurrent):
         return [Aim(f"{size}, against {JOEY}", AIM_GRU, ratio(ours, named(found, JOEY)))]
     base = named(found, HUGGING_FACE)
@@ -78,12 +72,12 @@ def aims(size: str, found: Sequence[Measured], precision: str) -> list[Aim]:
     ]  # fmt: skip
 
 
-def report(size: str, found: Sequence[Measured], corpus: Corpus, asked: argparse.Namespace, precision: str) -> str:
+def report(size: str, found: Sequence[Measured], corpus: Corpus, asked: argparse.Namespace) -> str:
     """The tables of one model, and how they came about."""
     model = SIZES[size]
     base = HUGGING_FACE if isinstance(model, Transformer) else JOEY
     needed = operations.per_target_token(model, corpus) if isinstance(model, Transformer) else None
-    lines = [*table(found, base, needed), "", *aims_table(aims(size, found, precision)), ""]
+    lines = [*table(found, base, needed), "", *aims_table(aims(size, found)), ""]
     return "\n".join([*lines, circumstances(found, asked, needed)])
 
 
@@ -141,13 +135,11 @@ def run(asked: argparse.Namespace) -> None:
     names = asked.systems.split(",")
     with place(asked.work) as folder:
         corpus = tokenised.write(asked.data, Path(folder))
-        first = Job(folder, asked.sizes.split(",")[0], asked.threads, asked.tokens, asked.seed)
-        precision = own_precision(first) if "regard" in names else "fp32"
         for size in asked.sizes.split(","):
-            job = replace(first, size=size)
-            found = measure(systems(names, size, precision), job, asked.rounds, Order(asked.warm_up, 0.0),
-                            Order(asked.updates, asked.seconds))  # fmt: skip
-            text = report(size, found, corpus, asked, precision)
+            job = Job(folder, size, asked.threads, asked.tokens, asked.seed)
+            warm_up, order = Order(asked.warm_up, 0.0), Order(asked.updates, asked.seconds)
+            found = measure(systems(names, size), job, asked.rounds, warm_up, order)
+            text = report(size, found, corpus, asked)
             print(f"\n{size}\n\n{text}", flush=True)
             if asked.page != "none":
                 put(Path(asked.page), f"train {size}", text)
@@ -156,9 +148,9 @@ def run(asked: argparse.Namespace) -> None:
 def main() -> None:
     try:
         run(options())
-    except (RegardError, Lost) as error:
+    except RegardError as error:
         print(error, file=sys.stderr)
-        sys.exit(getattr(error, "exit_code", 1))
+        sys.exit(error.exit_code)
 
 
 if __name__ == "__main__":

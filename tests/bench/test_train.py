@@ -100,17 +100,39 @@ def test_who_is_lost_on_the_way_keeps_its_rounds(monkeypatch: pytest.MonkeyPatch
 
 def test_regard_runs_in_fp32_as_well_where_it_would_choose_bf16() -> None:
     names = list(train.SYSTEMS)
-    assert [each.name for each in train.systems(names, "tiny", "fp32")][1:3] == ["regard", "HF Marian loop"]
-    chosen = train.systems(names, "tiny", "bf16")
-    assert [each.precision for each in chosen if each.module == "ours"] == ["auto", "fp32"]
-    assert [each.name for each in train.systems(names, "gru", "fp32")] == ["fp32 product", "regard", "JoeyNMT"]
+    chosen = train.systems(names, "tiny")
+    ours = [each for each in chosen if each.module == "ours"]
+    assert [(each.precision, each.beside) for each in ours] == [("auto", ""), ("fp32", "bf16")]
+    always = [each.name for each in chosen if not each.beside]
+    assert always == ["fp32 product", "regard", "HF Marian loop", "nn.Transformer loop", "eole", "JoeyNMT"]
+    assert [each.name for each in train.systems(names, "gru") if not each.beside] == [
+        "fp32 product",
+        "regard",
+        "JoeyNMT",
+    ]
+    assert "regard, fp32" not in [each.name for each in train.systems(["torch"], "tiny")]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "expected"), [("fp32", ["regard"]), ("bf16", ["regard", "regard, fp32", "bf16 product"])]
+)
+def test_who_stands_beside_bf16_waits_for_it(
+    numbers: str, expected: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def pretend(one: interleave.Measured, *_: object) -> None:
+        one.facts = {"precision": numbers}
+
+    monkeypatch.setattr(interleave, "start", pretend)
+    chosen = train.systems(["regard"], "tiny")[1:]
+    found = measure(chosen, Job(str(tmp_path), "tiny", 1, 64, 0), 1, Order(1, 0), Order(1, 0))
+    assert [one.system.name for one in found] == expected
 
 
 def test_every_model_and_every_mark_is_there() -> None:
     page = train.PAGE.read_text(encoding="utf-8")
     for size in SIZES:
         assert page.count(f"<!-- train {size} -->\n") == page.count(f"<!-- /train {size} -->") == 1
-        assert train.aims(size, [], "fp32")
+        assert all(aim.verdict == "not measured" for aim in train.aims(size, []))
 
 
 def test_peers_are_pinned() -> None:
