@@ -66,7 +66,7 @@ class Outcome(Run):
 
 
 def reference() -> AbstractContextManager[object]:
-    """The means that everybody knows in place of the fast ones: cross-entropy on whole logits, `F.dropout`, no packing.
+    """The means that everybody knows in place of the fast ones: cross-entropy on whole logits, `F.dropout` and such.
 
     The one place that knows where they are switched.
     """

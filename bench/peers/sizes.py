@@ -28,7 +28,7 @@ class Recurrent:
     width: int
     additive: bool
     feeding: bool
-    dropout: float  # on the embeddings and on what was joined
+    dropout: float  # on the embeddings and at the joining, where each system has it
 
 
 SIZES: dict[str, Transformer | Recurrent] = {
