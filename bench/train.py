@@ -41,6 +41,7 @@ RECURRENT = ("regard", "joeynmt")  # the systems that have the GRU in the very s
 AIMS = {"tiny": 1.9, "small": 2.0}  # × the HF loop, as a user gets it
 AIM_FP32, AIM_MEMORY, AIM_GRU = 1.25, 0.5, 3.0
 LIMIT_SHARE = 0.1  # of a slice is enough for a matrix product
+BUSY = 0.85  # of its threads a matrix product keeps busy on a machine that is left alone
 
 
 def systems(names: Sequence[str], size: str) -> list[System]:
@@ -90,7 +91,15 @@ def circumstances(found: Sequence[Measured], asked: argparse.Namespace, needed: 
     return (f"{asked.rounds} rounds of at least {asked.updates} updates and {asked.seconds:g} s each, "
             f"{asked.warm_up} updates before them not counted; {asked.tokens:,} tokens a batch; threads: "
             f"{asked.threads}; seed {asked.seed}; {processor()}; Python {platform.python_version()}; {limits}{work}. "
-            f"{versions}.")  # fmt: skip
+            f"{versions}.{disturbed(found, asked.threads)}")  # fmt: skip
+
+
+def disturbed(found: Sequence[Measured], threads: int) -> str:
+    """A warning where somebody else used the machine: a matrix product by itself keeps every thread busy, evenly."""
+    slices = [each for one in found if one.system.module == LIMIT for each in one.slices]
+    if all(each.cpu >= BUSY * threads * each.seconds for each in slices):
+        return ""
+    return " **Somebody else used the machine meanwhile: these figures are worth little.**"
 
 
 def processor() -> str:

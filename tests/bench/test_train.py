@@ -128,6 +128,13 @@ def test_who_stands_beside_bf16_waits_for_it(
     assert [one.system.name for one in found] == expected
 
 
+@pytest.mark.parametrize(("cpu", "warned"), [(1.9, False), (1.4, True)])
+def test_a_machine_that_was_shared_is_told(cpu: float, warned: bool) -> None:
+    quiet, noisy = (interleave.Slice(1.0, busy, 1, 10, 0, 0, 100.0) for busy in (2.0, cpu))
+    product = interleave.Measured(System("product", "limit"), {}, [quiet, noisy])
+    assert ("Somebody else" in train.disturbed([product], threads=2)) == warned
+
+
 def test_every_model_and_every_mark_is_there() -> None:
     page = train.PAGE.read_text(encoding="utf-8")
     for size in SIZES:
