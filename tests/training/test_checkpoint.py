@@ -1,6 +1,7 @@
 """Checkpoints: what goes in comes out, damage is seen and the one before is used, errors of the disk come up."""
 
 import json
+import os
 import random
 import shutil
 import threading
@@ -112,6 +113,27 @@ def test_a_checkpoint_does_not_move_with_the_model(model: Model) -> None:
     before = {name: tensor.clone() for each in found.tensors().values() for name, tensor in each.items()}
     some_steps(model, optimizer, 1)
     assert all(torch.equal(before[name], tensor) for each in found.tensors().values() for name, tensor in each.items())
+
+
+def test_all_is_on_the_disk_before_it_is_named(model: Model, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    events: list[str] = []
+    sound = os.fsync
+
+    def fsync(number: int) -> None:
+        events.append(Path(os.readlink(f"/proc/self/fd/{number}")).name)
+        sound(number)
+
+    def rename(self: Path, target: Path) -> None:
+        events.append(f"renamed {self.name}")
+        os.rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(Path, "rename", rename)
+    save(Checkpoints(place, Train()), made(model, 4))
+    assert events[0] == "metrics.jsonl"
+    assert sorted(events[1:7]) == FILES
+    assert events[6] == "manifest.json"
+    assert events[7:] == [".step-00000004.new", "renamed .step-00000004.new", "checkpoints"]
 
 
 def test_no_file_is_shared_between_checkpoints(model: Model, place: Path) -> None:
