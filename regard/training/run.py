@@ -40,6 +40,7 @@ from regard.training.home import (
 )
 from regard.training.keep import Keeper
 from regard.training.loop import Crew, Outcome, loop
+from regard.training.machine import tuned
 from regard.training.prepare import Prepared, changed, missing, prepare, reopen
 from regard.training.progress import Report
 from regard.training.stop import Abandoned, Stop, stopping
@@ -187,7 +188,7 @@ def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
     """The loop, and at its end the scores and the folder."""
     c, vocabulary = ready.data.config, ready.data.vocabulary
     model = build(c, vocabulary.source.size, vocabulary.target.size)
-    with threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
+    with tuned(), threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
         crew, checkpoint = crew_of(ready, model, scene)
         try:
             tell(ready, crew, model, checkpoint)
