@@ -4,13 +4,12 @@ import argparse
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from bench import quality
 from bench.quality import FAST, PLAIN, Comparison, Outcome, Run
-from regard.errors import MissingError
+from regard.layers.plain import is_plain
 
 
 def line(variant: str, seed: int, loss: float, bleu: float) -> Outcome:
@@ -67,15 +66,10 @@ def test_a_finished_run_is_not_run_again(tmp_path: Path, monkeypatch: pytest.Mon
     assert ran == [Run(PLAIN, 0, 10, 256, 1), Run(FAST, 1, 10, 256, 1), Run(PLAIN, 1, 10, 256, 1)]
 
 
-def test_the_reference_is_switched_in_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    module = ModuleType("regard.layers.plain")
-    module.plain = lambda: nullcontext("plain")  # type: ignore[attr-defined]
-    monkeypatch.setitem(sys.modules, "regard.layers.plain", module)
-    with quality.reference() as switched:
-        assert switched == "plain"
-    monkeypatch.setitem(sys.modules, "regard.layers.plain", None)
-    with pytest.raises(MissingError, match=r"regard\.layers\.plain"):
-        quality.reference()
+def test_the_reference_is_the_plain_way() -> None:
+    with quality.reference():
+        assert is_plain()
+    assert not is_plain()
 
 
 def test_a_run_is_judged_on_validation_data(tmp_path: Path) -> None:
