@@ -19,7 +19,8 @@ from functools import wraps
 from pathlib import Path
 from typing import Any
 
-import torch._dynamo  # an optimizer imports it, for a second or two: here once for all that are forked
+import matplotlib.figure  # noqa: F401 (these two take their seconds here once, instead of in all that are forked)
+import torch._dynamo  # noqa: F401
 
 from regard import cli
 from regard.tasks.transduce import Transduce
@@ -112,8 +113,8 @@ def watched(watch: Watch) -> None:
 
 
 def live(words: list[str]) -> int:
-    """The command in this process; gives its exit code. A defect ends with a traceback, which the drills look for."""
-    sys.argv = ["regard", *words, "--debug"]
+    """The command in this process; gives its exit code."""
+    sys.argv = ["regard", *words]
     try:
         cli.main()
     except SystemExit as ending:
@@ -195,7 +196,7 @@ def forked(place: Path, words: list[str], environment: dict[str, str]) -> int:
         said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         os.dup2(said, 1)
         os.dup2(said, 2)
-        sys.stdout, sys.stderr = (open(number, "w", buffering=1, closefd=False, encoding="utf-8") for number in (1, 2))
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", 1, "utf-8", closefd=False) for number in (1, 2))
         signal.signal(signal.SIGINT, signal.default_int_handler)
         os.environ.update(environment)
         checkpoint.passed.clear()
