@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test lint bench clean
+.PHONY: install demo test lint bench bench-train bench-quality clean
 
 install: $(STAMP)
 
@@ -27,5 +27,11 @@ lint: install
 bench: install
 	$(BIN)/python -m bench.ladder
 
+bench-train: install
+	$(BIN)/python -m bench.train
+
+bench-quality: install
+	$(BIN)/python -m bench.quality
+
 clean:
-	rm -rf .venv demo build *.egg-info
+	rm -rf .venv .venv-peers demo build *.egg-info

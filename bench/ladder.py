@@ -14,6 +14,7 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
+from bench.page import put
 from regard import config
 from regard.data import builtin
 from regard.training.run import train
@@ -71,14 +72,7 @@ def main() -> None:
               "one thread. Made by `python -m bench.ladder`."]  # fmt: skip
     asked.out.write_text("\n".join(lines) + "\n", encoding="utf-8")
     if asked.out == OUT:
-        show(OUT.parent.parent / "README.md", "\n".join(lines))
-
-
-def show(page: Path, table: str) -> None:
-    """Puts the table between its marks in a page."""
-    before, rest = page.read_text(encoding="utf-8").split("<!-- ladder -->\n")
-    after = rest.split("<!-- /ladder -->")[1]
-    page.write_text(f"{before}<!-- ladder -->\n{table}\n<!-- /ladder -->{after}", encoding="utf-8")
+        put(OUT.parent.parent / "README.md", "ladder", "\n".join(lines))
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from regard.errors import MissingError, RegardError, UsageError
+from regard.errors import Interrupted, MissingError, RegardError, UsageError
 
 if TYPE_CHECKING:
     from regard.tasks.task import Answer, Evaluation, Wish
@@ -42,6 +42,7 @@ ConfigFile = Annotated[str | None, typer.Option("--config", help="A TOML file wi
 Json = Annotated[bool, typer.Option("--json", help="Results as JSON.")]
 Seed = Annotated[int | None, typer.Option(help="Root of all random draws.")]
 Source = Annotated[str | None, typer.Option(help="Source columns by name or position: lemma,tags")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results, warnings and errors.")]
 Target = Annotated[str | None, typer.Option(help="Target column by name or position.")]
 
 
@@ -164,6 +165,8 @@ def train(
     config_file: ConfigFile = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace another run in the folder.")] = False,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Events for TensorBoard too.")] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Train a model on a file of two columns.
 
@@ -188,17 +191,20 @@ def train(
         left, _, right = tokens.partition(",")
         words += [f"tokens.source={left}", f"tokens.target={right or left}"]
     words += ["data.skip_bad=true"] if skip_bad else []
+    words += ["train.tensorboard=true"] if tensorboard else []
     from regard import config
 
     c = config.resolve(preset, config_file, words + (settings or []))
     from regard.training.run import train as run_training
 
-    _, found = run_training(c, file, valid, out, force, command="regard " + shlex.join(sys.argv[1:]))
-    tell_saved(out, found)
+    _, found = run_training(c, file, valid, out, force, quiet, command="regard " + shlex.join(sys.argv[1:]))
+    tell_saved(out, found, quiet)
 
 
 @app.command()
-def resume(model: Annotated[str, typer.Argument(help="The folder of a run that was interrupted.")]) -> None:
+def resume(
+    model: Annotated[str, typer.Argument(help="The folder of a run that was interrupted.")], quiet: Quiet = False
+) -> None:
     """Go on with a run where it stopped.
 
     The result is the one that the run would have had, to the bit on the same machine and versions.
@@ -213,8 +219,8 @@ def resume(model: Annotated[str, typer.Argument(help="The folder of a run that w
         return
     from regard.training.run import resume as resume_training
 
-    _, found = resume_training(model)
-    tell_saved(model, found)
+    _, found = resume_training(model, quiet)
+    tell_saved(model, found, quiet)
 
 
 @app.command()
@@ -490,11 +496,22 @@ def evaluation_text(found: "Evaluation") -> str:
     return "\n".join(lines)
 
 
-def tell_saved(out: str, found: "Evaluation | None") -> None:
-    """Of several processes only the first has scores, and the word."""
-    if found is not None:
-        note(f"saved in {out}")
-        print(evaluation_text(found))
+def tell_saved(out: str, found: "Evaluation | None", quiet: bool) -> None:
+    """Scores, where the model is, what to type next. Of several processes only the first has scores, and the word."""
+    if found is None:
+        return
+    print(evaluation_text(found), flush=True)
+    if quiet:
+        return
+    from regard.view.terminal import command
+
+    folder = shlex.quote(out)
+    note(f"the model is in {out}: README.md is its card, curves.svg its curves")
+    note(f"next: {command()} run {folder} < in.txt > out.txt")
+    note(f"      {command()} score {folder} test.tsv")
+    note(f"      {command()} laws {folder}")
+    if (Path(out) / "tensorboard").is_dir():
+        note(f"      tensorboard --logdir {folder}/tensorboard")
 
 
 def show_warning(message: Warning | str, *_: Any) -> None:
@@ -502,7 +519,8 @@ def show_warning(message: Warning | str, *_: Any) -> None:
 
 
 def fail(error: RegardError) -> NoReturn:
-    note("error: " + "\n".join(str(error).split("\n")[:3]))
+    what = "" if isinstance(error, Interrupted) else "error: "  # whoever pressed Ctrl-C has made no error
+    note(what + "\n".join(str(error).split("\n")[:3]))
     sys.exit(error.exit_code)
 
 

@@ -345,6 +345,7 @@ class Train(Section):
     precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto = bf16 where the processor computes it natively
     device: str = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # none = one for a small model, else all cores
+    tensorboard: bool = False  # write the logs as events for TensorBoard too
 
     @model_validator(mode="after")
     def check(self) -> Self:

@@ -2,7 +2,7 @@
 
 A shard is two or three files: `.ids` (source and target of each row, one after another, little-endian), `.index` (for
 each row where it starts and how long its two sides are) and, where the source is a picture, `.pictures`. They are
-mapped, not loaded: what a row needs is read when it is asked for, and `forget` gives the memory back.
+mapped, not loaded: what a row needs is read when it is asked for, and given back when enough has been read.
 """
 
 import hashlib
@@ -24,6 +24,8 @@ from regard.errors import FolderError, RegardError
 LARGEST = 256 << 20  # bytes of a shard, all its files together
 INDEX = np.dtype([("start", "<u4"), ("source", "<u4"), ("target", "<u4")])
 PIXEL = np.dtype("<f4")
+HELD = 32 << 20  # bytes that are read before memory is given back …
+TOUCH = 4096  # … where a row counts as its own bytes and a page
 
 Pixels = NDArray[np.float32]
 
@@ -182,7 +184,7 @@ class Mapped:
         self.values: NDArray[Any] = np.frombuffer(self._map if self._map is not None else b"", kind)
 
     def forget(self) -> None:
-        """Pages that were read leave the memory of this process; they come back when they are touched again."""
+        """Its pages come back when they are touched again."""
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
@@ -221,13 +223,16 @@ class Shards:
     def __init__(self, folder: Path, layout: Layout) -> None:
         self.shards = [Shard(folder, layout, number) for number in range(len(layout.counts))]
         self.ends = list(accumulate(layout.counts))
+        self._read = 0
 
     def __len__(self) -> int:
         return self.ends[-1] if self.ends else 0
 
     def row(self, number: int) -> Row:
         shard = bisect_right(self.ends, number)
-        return self.shards[shard].row(number - (self.ends[shard - 1] if shard else 0))
+        found = self.shards[shard].row(number - (self.ends[shard - 1] if shard else 0))
+        self._count(TOUCH + (0 if found.picture is None else found.picture.nbytes))
+        return found
 
     def lengths(self, start: int, stop: int) -> Numbers:
         """Of source and target of the rows from `start` up to `stop`."""
@@ -236,8 +241,16 @@ class Shards:
             first = end - len(shard.index.values)
             if start < end and stop > first:
                 found.append(shard.lengths(max(start - first, 0), stop - first))
+        self._count(TOUCH + (stop - start) * INDEX.itemsize)
         return np.concatenate(found)
 
+    def _count(self, size: int) -> None:
+        self._read += size
+        if self._read > HELD:
+            self.forget()
+
     def forget(self) -> None:
+        """What was read leaves the memory of this process; rows that were given out stay as they are."""
+        self._read = 0
         for shard in self.shards:
             shard.forget()

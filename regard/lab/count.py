@@ -27,6 +27,8 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.weak import WeakTensorKeyDictionary
 
+from regard.layers.plain import plain
+
 PRODUCTS = frozenset({"mm", "addmm", "bmm", "baddbmm", "convolution"})
 MOVES = frozenset({
     "alias", "as_strided", "cat", "clone", "constant_pad_nd", "contiguous", "copy", "detach", "embedding", "expand",
@@ -202,7 +204,7 @@ def apart() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="TF32 acceleration")  # said whenever oneDNN is switched
-            with torch.no_grad(), torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
+            with plain(), torch.no_grad(), torch.backends.mkldnn.flags(enabled=False), sdpa_kernel(SDPBackend.MATH):
                 yield
     finally:
         torch.set_num_threads(threads)

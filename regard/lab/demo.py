@@ -1,6 +1,5 @@
 """Nothing in, the whole story out: dates are made; a model is trained, scored on dates it never saw, looked into."""
 
-import os
 import sys
 import time
 from pathlib import Path
@@ -39,8 +38,7 @@ def demo(folder: Path, preset: str, words: list[str]) -> float:
         plot.alignment(record, folder / "alignment.png")
         files += ", alignment.svg, alignment.png"
     print(f"{time.monotonic() - started:.0f} seconds. In {folder}/: {files}")
-    command = os.path.relpath(sys.argv[0]) if sys.argv[0].endswith(f"{os.sep}regard") else "regard"
-    print(f"Next: echo '31 December 1999' | {command} run {folder}/model")
+    print(f"Next: echo '31 December 1999' | {terminal.command()} run {folder}/model")
     return exact.value
 
 

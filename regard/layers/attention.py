@@ -4,11 +4,13 @@ A dictionary with soft keys: a query is compared with every key, and the weights
 (Bahdanau et al. 2015; Vaswani et al. 2017).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torch import Tensor, cat, finfo, inf, nn, where
+from torch import Tensor, bfloat16, cat, finfo, inf, nn, where
 from torch.nn import functional as F
 
+from regard.layers.plain import is_plain
 from regard.layers.positions import Position
 from regard.layers.scores import Score
 from regard.layers.tap import listening
@@ -55,7 +57,7 @@ def weights(query_BHTK: Tensor, held: Held, score: Score, sight: Sight) -> Tenso
 
 def lookup(query_BHTK: Tensor, held: Held, score: Score, sight: Sight) -> Tensor:
     """Σ weight · value for each query: by the fused kernel where the score is a product, else explicitly."""
-    if not score.product:
+    if not score.product or is_slow(query_BHTK):
         return weights(query_BHTK, held, score, sight) @ held.value_BHSK
     mask, allowed = sight.mask, sight.mask
     if sight.bias is not None:
@@ -64,6 +66,11 @@ def lookup(query_BHTK: Tensor, held: Held, score: Score, sight: Sight) -> Tensor
     return F.scaled_dot_product_attention(
         query_BHTK, held.key_BHSK, held.value_BHSK, attn_mask=allowed, scale=score.scale
     )
+
+
+def is_slow(query_BHTK: Tensor) -> bool:
+    """On a CPU the backward pass of the fused kernel in bf16 takes a third of a training step."""
+    return query_BHTK.device.type == "cpu" and query_BHTK.dtype == bfloat16 and query_BHTK.requires_grad
 
 
 class Attention(nn.Module):
@@ -81,22 +88,44 @@ class Attention(nn.Module):
         self.value = nn.Linear(memory_width, width) if projections else nn.Identity()
         self.output = nn.Linear(width, width) if projections else nn.Identity()
 
-    def hold(self, states_BSM: Tensor, sight: Sight | None = None) -> Held:
+    def hold(self, states_BSM: Tensor) -> Held:
         """Keys and values of a memory, made once."""
-        value_BHSK = split(self.value(states_BSM), self.heads)
-        key_BHSK = split(self.key(states_BSM), self.heads) if self.score.compares else value_BHSK
-        key_BHSK = key_BHSK if sight is None else sight.turn(key_BHSK)
-        return Held(self.score.prepare_keys(key_BHSK), value_BHSK)
+        key, value = together(states_BSM, self.key, self.value)
+        return self.held(key, value, Sight())
 
-    def forward(self, x_BTD: Tensor, held: Held, sight: Sight) -> Tensor:
-        """What each position of `x_BTD` finds in what is held."""
-        query_BHTK = sight.turn(split(self.query(x_BTD), self.heads))
-        prepared = self.score.prepare_queries(query_BHTK)  # a score may change their width
+    def forward(self, x_BTD: Tensor, held: Held, sight: Sight, query_BTD: Tensor | None = None) -> Tensor:
+        """What each position of `x_BTD` finds in what is held; its queries may have been made already."""
+        asked_BHTK = split(self.query(x_BTD) if query_BTD is None else query_BTD, self.heads)
+        prepared = self.score.prepare_queries(sight.turn(asked_BHTK))  # a score may change their width
         if tap := listening():
             tap.hear(self, weights(prepared, held, self.score, sight))
         found_BHTK = lookup(prepared, held, self.score, sight)
         found_BTD: Tensor = self.output(join(tap.change(self, found_BHTK) if tap else found_BHTK))
         return found_BTD
+
+    def within(self, x_BTD: Tensor, past: Held | None, sight: Sight) -> tuple[Tensor, Held]:
+        """Self-attention: what each position finds in the past and in its own sequence, and both as they are held."""
+        query_BTD, key_BTD, value_BTD = together(x_BTD, self.query, self.key, self.value)
+        held = after(past, self.held(key_BTD, value_BTD, sight))
+        found_BTD: Tensor = self(x_BTD, held, sight, query_BTD)
+        return found_BTD, held
+
+    def held(self, key: Tensor, value: Tensor, sight: Sight) -> Held:
+        """Keys and values cut into heads; a score that compares nothing is given the values for keys."""
+        value_BHSK = split(value, self.heads)
+        key_BHSK = sight.turn(split(key, self.heads)) if self.score.compares else value_BHSK
+        return Held(self.score.prepare_keys(key_BHSK), value_BHSK)
+
+
+def together(x_BTD: Tensor, *parts: nn.Module) -> Sequence[Tensor]:
+    """Several projections of the same vectors; of a whole sequence in one product.
+
+    A single token goes through one after the other: putting the weights together would cost more than it saves.
+    """
+    linear = [part for part in parts if isinstance(part, nn.Linear)]
+    if len(linear) < len(parts) or x_BTD.shape[1] == 1 or is_plain():
+        return [part(x_BTD) for part in parts]
+    return F.linear(x_BTD, cat([p.weight for p in linear]), cat([p.bias for p in linear])).chunk(len(parts), -1)
 
 
 def split(x_BTD: Tensor, heads: int) -> Tensor:

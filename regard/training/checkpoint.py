@@ -33,7 +33,7 @@ from regard.folder import (
 )
 from regard.models.model import Model
 from regard.training.keep import Best, Kept, snapshot
-from regard.training.progress import Mark
+from regard.training.log import Mark
 from regard.training.stream import Place
 
 KEPT = 2  # checkpoints, so that a damaged one has a predecessor

@@ -15,6 +15,7 @@ from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation, Wish
 from regard.training.checkpoint import Checkpoint, Checkpoints, Standing, copied, put_moments
 from regard.training.keep import Keeper, restore
+from regard.training.pace import LAST
 from regard.training.prepare import Part, Prepared
 from regard.training.progress import Report
 from regard.training.schedule import learning_rate
@@ -159,21 +160,22 @@ def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> Non
     """Tells what came out, and keeps the model if it is the best."""
     started = time.monotonic()
     part = few(data.valid, data.config.train.validate_examples)
+    crew.report.doing(f"validating {len(part.items):,} examples")
     search = data.config.search
     wish = Wish(beam=search.beam, length_penalty=search.length_penalty)
     with crew.stop.abandoning():
         found = data.task.evaluate(model.eval(), part.items, part.examples, wish, intervals=False)
     model.train()
     took = time.monotonic() - started
-    crew.stop.ending = took * last_scoring(data, len(part.items))
-    best = crew.keep.offer(model, step, figure(found, deciding(data.config)))
-    crew.report.validated(entry(found, step, name), samples(part, found), best, took)
+    crew.stop.ending = took * (LAST + last_scoring(data))
+    crew.keep.offer(model, step, figure(found, deciding(data.config)))
+    crew.report.validated(entry(found, step, name), samples(part, found), crew.keep, took)
 
 
-def last_scoring(data: Prepared, count: int) -> float:
-    """How many times as long as a validation of `count` examples all that follows the last step will take."""
-    mean = 1 if data.config.train.average else 0
-    return 1 + mean + len(data.valid.items) / max(1, count)
+def last_scoring(data: Prepared) -> float:
+    """How many times as long as a validation all that follows the last one will take: the mean, all examples."""
+    judged = min(len(data.valid.items), data.config.train.validate_examples)
+    return (1 if data.config.train.average else 0) + len(data.valid.items) / max(1, judged)
 
 
 def try_mean(data: Prepared, model: Model, crew: Crew, step: int) -> bool:

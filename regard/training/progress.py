@@ -1,120 +1,61 @@
-"""Steps and validations in, lines on stderr out: a bar on a terminal, plain lines elsewhere; and the two logs.
+"""Steps and validations in, lines on stderr out: a bar on a terminal, plain lines elsewhere; and the logs of a run."""
 
-metrics.jsonl holds nothing that depends on the clock, so that a run that was killed and resumed leaves the same bytes
-as one that was not; what depends on it is in times.jsonl.
-"""
-
-import hashlib
-import json
 import sys
 import time
 import warnings
-from dataclasses import dataclass
-from io import FileIO
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from io import BytesIO
 from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
 from regard.config import Train
 from regard.data.read import escape
-from regard.errors import RegardError
+from regard.folder import write_file
+from regard.training.bar import Bar
+from regard.training.events import Events
+from regard.training.keep import Keeper
+from regard.training.log import Log, Mark
+from regard.training.pace import Pace, Plan, about, digits
 from regard.training.stop import Clock
+from regard.view import plot
+from regard.view.terminal import console, sparkline
 
-
-@dataclass(frozen=True)
-class Mark:
-    """How far the logs have come, and what has been summed for the next line: a checkpoint holds it."""
-
-    metrics_bytes: int = 0
-    metrics_sha256: str = hashlib.sha256().hexdigest()  # of that many bytes
-    times_bytes: int = 0
-    window_tokens: int = 0
-    window_loss: float | None = 0.0  # none = not a number
-
-
-class Log:
-    """A file of JSON lines that goes on from a mark; without a folder it is kept in memory alone."""
-
-    def __init__(self, path: Path | None, size: int = 0) -> None:
-        self.path = path
-        self.size = size
-        self.digest = hashlib.sha256()
-        self.entries: list[dict[str, Any]] = []
-        self.file: FileIO | None = None if path is None else self.cut(path, size)
-
-    def cut(self, path: Path, size: int) -> FileIO:
-        """The file as it was when it had `size` bytes."""
-        try:
-            file = open(path, "a+b", buffering=0)  # noqa: SIM115 (until `close`)
-            file.seek(0)
-            standing = file.read(size)
-            file.truncate(len(standing))
-        except OSError as error:
-            raise RegardError(f"{path}: can not be written: {error.strerror}") from None
-        self.size = len(standing)
-        self.digest.update(standing)
-        self.entries = [entry for line in standing.splitlines() if (entry := parsed(line))]
-        return file
-
-    def write(self, entry: dict[str, Any]) -> None:
-        # JSON has no word for what is not a number, and other readers would stumble over Python's.
-        known = {key: None if isinstance(value, float) and not isfinite(value) else value
-                 for key, value in entry.items()}  # fmt: skip
-        line = json.dumps(known).encode() + b"\n"
-        self.entries.append(entry)
-        self.size += len(line)
-        self.digest.update(line)
-        try:
-            while self.file is not None and line:
-                line = line[self.file.write(line) :]
-        except OSError as error:
-            raise RegardError(f"{self.path}: can not be written: {error.strerror}") from None
-
-    def close(self) -> None:
-        if self.file is not None:
-            self.file.close()
-
-
-def parsed(line: bytes) -> dict[str, Any] | None:
-    """A line of the log; what is null in it was not a number. A line that is none, no run wrote; it is left out."""
-    try:
-        entry = json.loads(line)
-    except ValueError:
-        return None
-    if not isinstance(entry, dict) or "step" not in entry:
-        return None
-    return {key: nan if value is None else value for key, value in entry.items()}
+LINES = 40  # of steps in a run, at most about so many where there is no terminal
+MEASURED = 3.0  # seconds of steps from which the first line foretells the end …
+PATIENCE = 10.0  # … and seconds after which it no longer waits for them
+REDRAW = 10.0  # seconds at least between two drawings of the curve, which cost a quarter of a second each
+WIDTH = 60  # of a text in a sample
+TOLD = ("exact", "accuracy", "bleu", "chrf", "loss")  # of a validation, beside the score that decides; the log has all
 
 
 class Report:
     """Tells a person how the run goes, and writes the same down."""
 
     def __init__(
-        self, t: Train, folder: Path | None, quiet: bool = False, clock: Clock | None = None, mark: Mark | None = None
-    ) -> None:
+        self, t: Train, folder: Path | None, quiet: bool = False, clock: Clock | None = None, mark: Mark | None = None,
+        pace: Pace | None = None,
+    ) -> None:  # fmt: skip
         mark = mark or Mark()
         self.settings = t
+        self.folder = folder
         self.clock = clock or Clock()
+        self.pace = pace or Pace(Plan(t.steps, t.validate_steps, t.minutes), self.clock)
         self.metrics = Log(folder and folder / "metrics.jsonl", mark.metrics_bytes)
         self.times = Log(folder and folder / "times.jsonl", mark.times_bytes)
-        self.console = Console(stderr=True, quiet=quiet, highlight=False)
         if folder is not None and self.metrics.digest.hexdigest() != mark.metrics_sha256:
             warnings.warn(f"{self.metrics.path}: not what this run wrote: damaged or changed by hand", stacklevel=2)
+        self.events = Events(folder / "tensorboard", self.pace.start[0]) if folder and t.tensorboard else None
         self.every = max(1, min(50, t.steps // 20))
         self.window_tokens = mark.window_tokens
         self.window_loss = nan if mark.window_loss is None else mark.window_loss
         self.window_start, self.window_spent = time.monotonic(), 0
-        self.bar: Progress | None = None
-        self.bar_task: TaskID | None = None
-        if self.console.is_terminal and not quiet:
-            columns = (BarColumn(), TextColumn("{task.completed}/{task.total}"), TimeElapsedColumn(),
-                       TextColumn("ETA"), TimeRemainingColumn(), TextColumn("{task.description}"))  # fmt: skip
-            self.bar = Progress(*columns, console=self.console, transient=True)
-            self.bar_task = self.bar.add_task("", total=t.steps)
-            self.bar.start()
+        self.first: str | None = None  # the first line, waiting to be told how long it will take
+        self.notes: Sequence[str] = ()
+        self.told = self.drawn = self.clock.seconds()
+        self.console = console(quiet)
+        self.bar = Bar(self.console, self.pace) if self.console.is_terminal and not quiet else None
 
     @property
     def mark(self) -> Mark:
@@ -122,21 +63,64 @@ class Report:
         digest = self.metrics.digest.hexdigest()
         return Mark(self.metrics.size, digest, self.times.size, self.window_tokens, loss)
 
-    def say(self, line: str) -> None:
-        self.console.print(escape(line), markup=False, soft_wrap=True)
+    def say(self, line: str, style: str | None = None) -> None:
+        self.console.print(escape(line), style=style, markup=False, soft_wrap=True)
+
+    # ── the first line ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def begin(self, line: str, notes: Sequence[str] = ()) -> None:
+        """What will happen, to be said as soon as some steps have told how long it will take; notes follow it."""
+        self.first, self.notes = line, notes
+
+    def foretell(self, step: int, at_once: bool) -> None:
+        """The first line, once enough is measured, or before any other."""
+        self.pace.stepped(step, passing=True)
+        waited = self.clock.seconds() - self.pace.start[1] >= PATIENCE
+        if at_once or waited or self.pace.measured >= MEASURED:
+            self.announce(step)
+
+    def announce(self, step: int) -> None:
+        if self.first is None:
+            return
+        self.say(f"{self.first}: {self.duration(step)}", "bold")
+        for note in self.notes:
+            self.say(note)
+        self.first, self.told = None, self.clock.seconds()
+
+    def duration(self, step: int) -> str:
+        left = self.pace.left(step)
+        if not left and not self.pace.moments:
+            return "the end is near"  # only the last scoring is left, and nobody has timed it
+        now = datetime.now()
+        end = now + timedelta(seconds=left)
+        until = f"until {end:%H:%M}" if end.date() == now.date() else f"until {end:%a %H:%M}"
+        if self.pace.needed(step) <= self.pace.budget():
+            return f"{about(left)}, {until}"
+        reached = self.pace.affordable(step)
+        return f"{about(left)}, {until}, as --minutes {self.settings.minutes:g} says: some {reached:,} steps"
+
+    # ── steps ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def step(self, step: int, loss: float, count: int, rate: float, norm: float) -> None:
         """One update: `loss` is a sum over `count` tokens."""
         self.window_loss += loss
         self.window_tokens += count
         self.window_spent += count
-        if self.bar is not None and self.bar_task is not None:
-            self.bar.update(self.bar_task, completed=step)
-        if step % self.every:
+        due = not step % self.every
+        if self.bar is not None:
+            self.bar.step = step
+        if self.first is not None:
+            self.foretell(step, due and self.bar is None)
+        if not due:
             return
         mean = self.window_loss / max(1, self.window_tokens)
-        self.metrics.write({"step": step, "loss": mean, "learning_rate": rate, "gradient_norm": norm})
-        self.show(step, mean, rate, self.speed(step))
+        entry = {"step": step, "loss": mean, "learning_rate": rate, "gradient_norm": norm}
+        self.metrics.write(entry)
+        speed = self.speed(step)
+        if self.events is not None:
+            self.events.write({**entry, "tokens_per_second": speed})
+        self.pace.stepped(step)
+        self.show(step, mean, rate, speed)
         self.window_tokens, self.window_loss = 0, 0.0
 
     def speed(self, step: int) -> float:
@@ -148,34 +132,98 @@ class Report:
         return speed
 
     def show(self, step: int, loss: float, rate: float, speed: float) -> None:
+        """In the bar; without one as a line, unless there were many already."""
         line = f"loss {loss:.4f} · rate {rate:.2e} · {speed:,.0f} tokens/s"
-        if self.bar is not None and self.bar_task is not None:
-            self.bar.update(self.bar_task, description=line)
-        else:
-            self.say(f"step {step}/{self.settings.steps} · {line} · ETA {self.remaining(step)}")
+        if self.bar is not None:
+            self.bar.text = line
+            return
+        spent, left = self.clock.seconds(), self.pace.left(step)
+        if step >= self.settings.steps or spent - self.told >= (spent + left) / LINES:
+            self.say(f"step {step}/{self.settings.steps} · {line} · ETA {digits(left)}")
+            self.told = spent
 
-    def remaining(self, step: int) -> str:
-        spent = self.clock.seconds()
-        left = spent / step * (self.settings.steps - step)
-        if self.settings.minutes is not None:
-            left = min(left, max(0.0, 60 * self.settings.minutes - spent))
-        return f"{int(left) // 60}:{int(left) % 60:02}"
+    # ── validations ──────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def validated(self, entry: dict[str, Any], samples: list[tuple[str, str, str]], best: bool, took: float) -> None:
+    def doing(self, what: str) -> None:
+        """What is done between steps, for whoever watches; nothing = steps again."""
+        if self.bar is not None:
+            self.bar.doing = what
+
+    def validated(self, entry: dict[str, Any], samples: list[tuple[str, str, str]], keep: Keeper, took: float) -> None:
         """A validation that took some seconds, with fixed examples as source, reference and output."""
+        entered = time.monotonic()
+        self.doing("")
+        self.announce(entry["step"])
         self.metrics.write(entry)
         self.times.write({"step": entry["step"], "seconds": self.clock.seconds(), "validation_seconds": took})
-        self.window_start += took
-        scores = " · ".join(f"{name.removeprefix('valid_')} {value:.4g}" for name, value in entry.items()
-                            if name.startswith("valid_"))  # fmt: skip
-        self.say(f"step {entry['step']} · validation: {scores}{' · best so far' if best else ''}")
+        if self.events is not None:
+            self.events.write(entry)
+        self.pace.validated(entry["step"], took)
+        self.say(self.verdict(entry, keep), "green" if keep.since_best == 0 else None)
         for source, reference, output in samples:
-            sign = "=" if output == reference else "≠"
-            self.say(f"    {source[:60]}  →  {output[:60]}  {sign}  {reference[:60]}")
+            sign = "✓" if output == reference else f"✗  {shortened(reference)}"
+            self.say(f"    {shortened(source)}  →  {shortened(output)}  {sign}", "dim")
+        self.redraw(keep.metric)
+        took += time.monotonic() - entered
+        self.pace.pause(took)
+        self.window_start += took
+
+    def verdict(self, entry: dict[str, Any], keep: Keeper) -> str:
+        """Score, best so far, patience left, other scores; where there is a terminal, both curves."""
+        scores = {name.removeprefix("valid_"): value for name, value in entry.items() if name.startswith("valid_")}
+        parts = [
+            f"step {entry['step']}",
+            f"validation{of_mean(entry)}: {keep.metric} {scores.get(keep.metric, nan):.4g}",
+        ]
+        if keep.best is not None:
+            parts += [
+                "the best so far" if keep.since_best == 0 else f"best {keep.best.value:.4g} (step {keep.best.step})"
+            ]
+        if self.settings.patience is not None:
+            parts += [f"patience left {self.settings.patience - keep.since_best} of {self.settings.patience}"]
+        parts += [f"{name} {scores[name]:.4g}" for name in TOLD if name in scores and name != keep.metric]
+        return " · ".join(parts + self.sparks(keep.metric))
+
+    def sparks(self, metric: str) -> list[str]:
+        if self.bar is None:
+            return []
+        entries = self.metrics.entries
+        curves = {key: [entry[key] for entry in entries if key in entry] for key in (f"valid_{metric}", "loss")}
+        return [
+            f"{key.removeprefix('valid_')} {sparkline(values)}" for key, values in curves.items() if len(values) > 1
+        ]
+
+    def redraw(self, metric: str) -> None:
+        """curves.svg as the run stands; whatever reads it meanwhile finds the old one or the new one."""
+        if self.folder is not None and self.clock.seconds() - self.drawn >= REDRAW:
+            write_file(self.folder / "curves.svg", self.curves(metric))
+            self.drawn = self.clock.seconds()
+
+    def curves(self, metric: str) -> bytes:
+        """The log as an SVG."""
+        drawn = BytesIO()
+        plot.curves(self.metrics.entries, metric, drawn)
+        return drawn.getvalue()
+
+    def scoring(self, why: str, best_step: int, count: int) -> None:
+        """The steps are done, and what follows has begun."""
+        self.say(f"{why}, after {digits(self.clock.seconds())}; scoring the weights of step {best_step:,} "
+                 f"on all {count:,} held-out examples")  # fmt: skip
+        self.doing(f"scoring {count:,} examples")
 
     def close(self) -> None:
         if self.bar is not None:
-            self.bar.stop()
+            self.bar.close()
+        if self.events is not None:
+            self.events.close()
         self.metrics.close()
         self.times.close()
         sys.stderr.flush()
+
+
+def of_mean(entry: dict[str, Any]) -> str:
+    return f" of the {entry['weights']} checkpoints" if "weights" in entry else ""
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"

@@ -1,16 +1,17 @@
 """A file in, a trained model (and its folder) out: reads, builds, loops, scores, saves; and resumes what was begun."""
 
 import warnings
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
-from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import torch
+from rich.text import Text
 
 from regard import config
 from regard import folder as folders
+from regard.data.read import escape
 from regard.data.vocabulary import Vocabulary
 from regard.errors import Interrupted, RegardError, UsageError
 from regard.folder import remove
@@ -23,6 +24,7 @@ from regard.trained import Trained
 from regard.training.card import card, short_card
 from regard.training.checkpoint import Checkpoint, Checkpoints, Standing, read
 from regard.training.device import device, native_bf16, precision
+from regard.training.events import refuse_eventless
 from regard.training.home import (
     FRESH,
     Start,
@@ -39,12 +41,16 @@ from regard.training.home import (
     versions,
 )
 from regard.training.keep import Keeper
-from regard.training.loop import Crew, Outcome, loop
+from regard.training.loop import Crew, Outcome, last_scoring, loop
+from regard.training.machine import tuned
+from regard.training.pace import LAST, Pace, Plan
 from regard.training.prepare import Prepared, changed, missing, prepare, reopen
 from regard.training.progress import Report
 from regard.training.stop import Abandoned, Stop, stopping
 from regard.training.team import Team, attempt, gathered
-from regard.view import plot
+from regard.view.terminal import console
+
+MUCH = 20_000_000  # bytes of data that take longer than a person waits without a word
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,7 @@ def train(
     device(c.train)
     deciding(c)  # what can not end well is refused before the data are read
     folder = None if out is None else Path(out)
+    refuse_eventless(c.train, folder)
     with gathered() as team, stopping(team.many) as stop, ExitStack() as stack:
         scene = Scene(folder, team, stop, quiet)
         if folder is None and team.many:
@@ -92,7 +99,7 @@ def train(
         if team.first:
             store = Path(stack.enter_context(TemporaryDirectory())) if folder is None else folder / FRESH
             refuse_others(folder, force)
-            ready = begin(prepared(c, path, valid, store, stop), (path, valid, command), scene)
+            ready = begin(prepared(c, path, valid, store, scene), (path, valid, command), scene)
         team.wait()  # until the first has written what all read
         return go(ready if team.first else opened(scene), scene)
 
@@ -109,14 +116,26 @@ def resume(out: str | Path, quiet: bool = False) -> tuple[Trained, Evaluation | 
 # ── before the loop ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def prepared(c: config.Config, path: str, valid: str | None, store: Path, stop: Stop) -> Prepared:
+def prepared(c: config.Config, path: str, valid: str | None, store: Path, scene: Scene) -> Prepared:
     """The data as numbers; a signal ends this at once, nothing being trained that could be lost."""
+    stop = scene.stop
     try:
-        with stop.abandoning():
+        with reading(path, scene.quiet), stop.abandoning():
             return prepare(c, path, valid, store)
     except Abandoned:
         assert stop.signal is not None
         raise Interrupted(f"{stop.interruption} before the first step; nothing is trained yet", stop.signal) from None
+
+
+def reading(path: str, quiet: bool) -> AbstractContextManager[object]:
+    """While data are read: a terminal shows it, and elsewhere it is said of a file that takes a while."""
+    stderr, line = console(quiet), f"reading {escape(path)}"
+    if stderr.is_terminal and not quiet:
+        return stderr.status(Text(line))
+    sizes = [Path(part).stat().st_size for part in path.split(",") if Path(part).is_file()]
+    if sum(sizes) >= MUCH:
+        stderr.print(f"{line}, {sum(sizes) / 1e6:,.0f} MB", markup=False, soft_wrap=True)
+    return nullcontext()
 
 
 def begin(data: Prepared, words: tuple[str, str | None, str], scene: Scene) -> Ready:
@@ -155,6 +174,7 @@ def opened(scene: Scene) -> Ready:
         found += changed(folder / "tokens")
     refuse_changes(folder, found)
     c, vocabulary = folders.read_config(folder), folders.read_vocabulary(folder)
+    refuse_eventless(c.train, folder)
     shapes = folders.shapes_of(refuse_giants(c, vocabulary.source.size, vocabulary.target.size))
     if outline(shapes) != start.outline:
         refuse_changes(folder, ["this version of regard builds a model of another shape from config.toml"])
@@ -187,7 +207,7 @@ def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
     """The loop, and at its end the scores and the folder."""
     c, vocabulary = ready.data.config, ready.data.vocabulary
     model = build(c, vocabulary.source.size, vocabulary.target.size)
-    with threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
+    with tuned(), threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
         crew, checkpoint = crew_of(ready, model, scene)
         try:
             tell(ready, crew, model, checkpoint)
@@ -216,31 +236,47 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
     standing = found.standing if found else Standing()
     stop.minutes = t.minutes if team.first else None
     stop.clock.before, stop.ending = standing.seconds, standing.ending
-    report = Report(t, writing, scene.quiet or not team.first, stop.clock, standing.log)
+    plan = plan_of(ready.data)
+    pace = Pace(plan, stop.clock, standing.step, standing.ending / (LAST + plan.scoring) or None)
+    stop.guess = pace.ending
+    report = Report(t, writing, scene.quiet or not team.first, stop.clock, standing.log, pace)
     keep = Keeper(deciding(ready.data.config), t.average, found.kept if found else None)
     where = device(t.model_copy(update={"device": ready.start.device}), team.local)
     return Crew(report, keep, stop, checkpoints, team, where, ready.start.precision, run), found
 
 
 def tell(ready: Ready, crew: Crew, model: Model, checkpoint: Checkpoint | None) -> None:
-    for line in ready.data.notes if checkpoint is None else [f"goes on from step {checkpoint.standing.step}"]:
-        crew.report.say(line)
-    crew.report.say(announcement(ready, model.size))
+    """The first line waits until the first steps have told how long it will take."""
+    crew.report.begin(announcement(ready, model.size, checkpoint), () if checkpoint else ready.data.notes)
 
 
-def announcement(ready: Ready, parameters: int) -> str:
+def announcement(ready: Ready, parameters: int, checkpoint: Checkpoint | None) -> str:
+    """What will happen, all but how long it will take."""
     data, start, t = ready.data, ready.start, ready.data.config.train
-    limit = f"{t.steps} steps" + (f", at most {t.minutes:g} minutes" if t.minutes is not None else "")
-    crowd = f"; processes: {start.world}" if start.world > 1 else ""
-    return (f"{data.config.preset or 'model'}: {parameters:,} parameters, {len(data.train.items)} examples to train "
-            f"on, {len(data.valid.items)} to validate; {limit}; {start.precision} on {start.device}, threads: "
-            f"{start.threads}{crowd}")  # fmt: skip
+    again = f"goes on from step {checkpoint.standing.step:,}: " if checkpoint else ""
+    held = len(data.valid.items)
+    judged = f"{held:,}" if held <= t.validate_examples else f"{t.validate_examples:,} of {held:,}"
+    ending = f" (or until {t.patience} validations bring nothing better)" if t.patience else ""
+    threads = f"{start.threads} thread{'s' if start.threads > 1 else ''}"
+    crowd = f" in each of {start.world} processes" if start.world > 1 else ""
+    return (f"{again}training {data.config.preset or 'a model'} ({parameters:,} parameters) on "
+            f"{len(data.train.items):,} examples for {t.steps:,} steps{ending}, validating on {judged} others every "
+            f"{t.validate_steps:,}, in {start.precision} on {start.device} with {threads}{crowd}")  # fmt: skip
+
+
+def plan_of(data: Prepared) -> Plan:
+    """What lies before a run. Until one is timed, a validation is taken to last as long as training on its examples."""
+    t = data.config.train
+    few = data.valid.items[: t.validate_examples]
+    tokens = sum(max(len(item.source), len(item.target)) for item in few)
+    return Plan(t.steps, t.validate_steps, t.minutes, tokens / (t.tokens_per_batch * t.accumulate), last_scoring(data))
 
 
 def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: Scene) -> Evaluation | None:
     """Scores and saves; if a signal has come or comes before that is done, leaves what can be resumed."""
     found = None
     if outcome.signal is None and scene.team.first:
+        crew.report.scoring(outcome.why, outcome.best_step, len(ready.data.valid.items))
         with suppress(Abandoned), scene.stop.abandoning():
             found = ready.data.task.evaluate(
                 trained.model, ready.data.valid.items, ready.data.valid.examples, trained.wish()
@@ -255,7 +291,11 @@ def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: 
         raise Interrupted(f"{scene.stop.interruption} at step {outcome.step}; {kept}", scene.stop.signal)
     if found is not None and scene.folder is not None:
         text = card(ready.data, ready.start, found, outcome, scene.stop.clock.seconds(), trained.model.size)
-        others = {"README.md": text.encode(), **pictures(crew), **written(scene.folder)}
+        others = {
+            "README.md": text.encode(),
+            "curves.svg": crew.report.curves(crew.keep.metric),
+            **written(scene.folder),
+        }
         folders.save(scene.folder, trained.config, trained.vocabulary, trained.model, others)
         remove(scene.folder / "tokens")  # a finished run has no use for a copy of its data
     return found
@@ -268,12 +308,6 @@ def leave(ready: Ready, trained: Trained, outcome: Outcome, scene: Scene) -> Non
     others = {"README.md": short_card(ready.data, ready.start, outcome).encode(),
               "run.json": (scene.folder / "run.json").read_bytes()}  # fmt: skip
     folders.save(scene.folder, trained.config, trained.vocabulary, trained.model, others, finished=False)
-
-
-def pictures(crew: Crew) -> dict[str, bytes]:
-    drawn = BytesIO()
-    plot.curves(crew.report.metrics.entries, crew.keep.metric, drawn)
-    return {"curves.svg": drawn.getvalue()}
 
 
 def written(folder: Path) -> dict[str, bytes]:

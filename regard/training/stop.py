@@ -3,12 +3,13 @@
 import signal
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)
-UNKNOWN_SHARE = 0.1  # of the minutes, kept back for the last scoring while nothing is known about its length
+UNKNOWN_SHARE = 0.1  # of the minutes, kept back for the last scoring while nothing is known about its length …
+MOST_SHARE = 0.5  # … and at most this while it is only guessed
 
 
 class Clock:
@@ -34,6 +35,7 @@ class Stop:
         self.signal: int | None = None
         self.minutes: float | None = None  # at most this long
         self.ending = 0.0  # seconds that the last scoring will take, as far as known; 0 = not known
+        self.guess: Callable[[], float] = lambda: 0.0  # of the same, from the length of a step
         self.abandonable = False
 
     def hear(self, number: int) -> None:
@@ -57,7 +59,9 @@ class Stop:
         """With as much of the minutes left as the last scoring will take."""
         if self.minutes is None:
             return False
-        return self.clock.seconds() >= 60 * self.minutes - (self.ending or UNKNOWN_SHARE * 60 * self.minutes)
+        seconds = 60 * self.minutes
+        guessed = min(max(UNKNOWN_SHARE * seconds, self.guess()), MOST_SHARE * seconds)
+        return self.clock.seconds() >= seconds - (self.ending or guessed)
 
     def asked(self) -> list[float]:
         """What this process knows, as numbers that can be summed over processes."""

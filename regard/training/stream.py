@@ -82,8 +82,6 @@ def batch(task: Task, items: Sequence[Item], numbers: list[int], epoch: int, sha
     """This process' rows of a batch; where there are none, one that counts for nothing: every process computes."""
     own = numbers[share.rank :: share.world]
     found = task.batch([items[i] for i in own or numbers[:1]], own or numbers[:1], epoch)
-    if isinstance(items, store.Items):
-        items.shards.forget()
     return found if own else found.idle()
 
 

@@ -1,9 +1,23 @@
-"""A record in, lines for a terminal out: who looked at what, in blocks of ink."""
+"""A record or some numbers in, lines for a terminal out: who looked at what, in blocks of ink; a curve in one line."""
+
+import os
+import shutil
+import sys
+from collections.abc import Sequence
+from itertools import pairwise
+from math import isfinite
+from pathlib import Path
+
+from rich.console import Console
 
 from regard.data.read import escape
 from regard.view.record import Record, Token
 
 INK = " ░▒▓█"
+BARS = "▁▂▃▄▅▆▇█"
+
+
+# ── who looked at what ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def alignment(record: Record) -> str:
@@ -28,3 +42,35 @@ def shown(token: Token, width: int = 12) -> str:
     if token.text.startswith("<") and token.text.endswith(">") and len(token.text) > 2:
         return "⏎" if token.text == "<end>" else "·"
     return escape(token.text)[:width] or "·"
+
+
+# ── how it goes ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def sparkline(values: Sequence[float], width: int = 16) -> str:
+    """A curve in one line, from the least to the greatest of its numbers; what is not a number is left out."""
+    known = [value for value in values if isfinite(value)]
+    if len(known) > width:  # each sign stands for the mean of as many
+        cuts = [len(known) * place // width for place in range(width + 1)]
+        known = [sum(known[a:b]) / (b - a) for a, b in pairwise(cuts)]
+    low, high = min(known, default=0.0), max(known, default=0.0)
+    scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
+    return "".join(BARS[round((value - low) * scale)] for value in known)
+
+
+def console(quiet: bool = False) -> Console:
+    """Standard error. It is a terminal only if a person can be there: not under a pipe, in CI, or where TERM is dumb,
+    whatever the environment says about colours."""
+    lively = sys.stderr.isatty() and not os.environ.get("CI") and os.environ.get("TERM") not in (None, "", "dumb")
+    return Console(stderr=True, quiet=quiet, highlight=False, force_terminal=lively)
+
+
+def command() -> str:
+    """`regard` as it must be typed here: its path, where the shell would not find it by its name."""
+    called = Path(sys.argv[0])
+    if called.name == "__main__.py":
+        return "python -m regard"
+    found = shutil.which("regard")
+    if called.name != "regard" or (found is not None and Path(found).resolve() == called.resolve()):
+        return "regard"
+    return os.path.relpath(called)

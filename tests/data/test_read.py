@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.read import Columns, Example, Table, escape, quote, read
+from regard.data.read import Columns, Example, Stream, Table, escape, quote, read
 from regard.errors import DataError, MissingError
 
 Write = Callable[[str, str | bytes], str]
@@ -146,6 +146,28 @@ def test_any_bytes_give_examples_or_a_data_error(
         except DataError as error:
             message = str(error)
         assert len(message.splitlines()) <= 3
+
+
+def test_a_stream_gives_examples_before_it_has_read_on(write: Write) -> None:
+    """Nothing is held: a flaw far down is met only when it is reached, and then all flaws are told."""
+    path = write("p.tsv", "a\tb\n" * 5000 + "bad\n" + "c\td\n" + "worse\n")
+    stream = Stream(path)
+    examples = iter(stream)
+    assert [next(examples).line for _ in range(5000)] == list(range(1, 5001))
+    assert next(examples) == Example(("c",), "d", 5002)
+    with pytest.raises(DataError, match="2 of 5003 lines can not be used"):
+        next(examples)
+    lenient = Stream(path, skip_bad=True)
+    assert len(list(lenient)) == 5001
+    assert lenient.skipped == 2
+    assert "2 of 5003 lines" in lenient.notes[0]
+
+
+def test_a_stream_knows_at_its_end_which_columns_shed_their_return(write: Write) -> None:
+    for text, expected in (("a\tb\r\nc\td\r\n", (False, True)), ("a\tb\r\nc\td\n", ()), ("a\tb\n", ())):
+        stream = Stream(write("p.tsv", text))
+        assert len(list(stream)) >= 1
+        assert stream.returns == expected
 
 
 # Which columns

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regard.data import shards as shards_module
 from regard.data.ragged import ragged
-from regard.data.shards import INDEX, Layout, Rows, Shards, Writer, id_width
+from regard.data.shards import INDEX, Layout, Rows, Shard, Shards, Writer, id_width
 from regard.errors import FolderError, RegardError
 
 SIDES = st.lists(st.tuples(*[st.lists(st.integers(0, 65535), max_size=6)] * 2), min_size=1, max_size=12)
@@ -84,6 +85,20 @@ def test_what_was_forgotten_comes_back(tmp_path: Path) -> None:
     found.forget()
     assert row.source.tolist() == [1, 2]
     assert found.row(99).target.tolist() == [3]
+
+
+def test_memory_is_given_back_when_enough_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    layout, _ = write(tmp_path, [rows([([1, 2], [3])] * 100)])
+    found = Shards(tmp_path, layout)
+    calls: list[int] = []
+    monkeypatch.setattr(Shard, "forget", lambda self: calls.append(1))
+    monkeypatch.setattr(shards_module, "HELD", 10 * 4096)
+    first = found.row(0)
+    for number in range(100):
+        assert found.row(number).target.tolist() == [3]
+        found.lengths(number, number + 1)
+    assert len(calls) == pytest.approx(20, abs=3)
+    assert first.source.tolist() == [1, 2]
 
 
 def test_nothing_but_empty_rows(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data import tokens
+from regard.data.ragged import Ragged
 from regard.data.tokens import (
     CLASS,
     END,
@@ -83,6 +84,63 @@ def test_whatever_was_learnt_from(kind: Kind, texts: list[str], size: int, text:
     tokenizer = Tokenizer.learn(texts, kind, size)
     for each in [*texts, text]:
         assert tokenizer.decode(tokenizer.encode(each).ids) == each
+
+
+# --- many at once ----------------------------------------------------------------------------------------------------
+
+spaced = st.text(st.sampled_from("ab1.,é漢👩 \u00a0\u3000\t\n\r\x1c\x85\u2028\u0301"))
+
+
+def flat_rows(flat: Ragged) -> list[tuple[int, ...]]:
+    return [tuple(flat.ids[start : start + length].tolist())
+            for start, length in zip(flat.starts, flat.lengths, strict=True)]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=150, deadline=None)
+@given(texts=st.lists(valid | spaced, max_size=6))
+def test_many_at_once_give_the_same_ids(kind: Kind, texts: list[str]) -> None:
+    tokenizer = LEARNT[kind]
+    for _ in range(2):  # the second time subwords remember
+        assert flat_rows(tokenizer.encode_flat(texts)) == [tokenizer.encode(text).ids for text in texts]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scripts_and_half_characters_at_once(kind: Kind) -> None:
+    texts = [*SCRIPTS, "a\ud800b", *TEXTS]
+    assert flat_rows(LEARNT[kind].encode_flat(texts)) == [LEARNT[kind].encode(text).ids for text in texts]
+
+
+def test_columns_at_once() -> None:
+    rows = [("the cat", "V;PST"), ("", "N"), ("log", "unheard;N"), ("mat  on", "")]
+    columns = [[row[place] for row in rows] for place in (0, 1)]
+    for kind in KINDS:
+        found = LEARNT[kind].encode_columns_flat(columns, [False, True])
+        assert flat_rows(found) == [LEARNT[kind].encode_columns(row, [False, True]).ids for row in rows]
+
+
+@pytest.mark.parametrize("kind", SUBWORDS)
+def test_what_is_remembered_has_a_bound(kind: Kind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MOST_KNOWN", 10)
+    tokenizer = Tokenizer.learn(TEXTS, kind, size=300)
+    for start in range(0, 200, 5):
+        texts = [f"word{i} the {i}" for i in range(start, start + 5)]
+        assert flat_rows(tokenizer.encode_flat(texts)) == [tokenizer.encode(text).ids for text in texts]
+    assert isinstance(tokenizer.pieces, tokens.Subwords)
+    assert len(tokenizer.pieces._known) <= 10 + 11
+
+
+def test_of_too_many_words_the_rarest_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tokens, "MOST_TYPES", 40)
+    texts = [f"often {'now' if i % 3 == 0 else 'then'} {i}" for i in range(1000)]
+    counts = tokens.count_types(map(str.split, texts), 3)
+    assert len(counts) <= 42
+    assert (counts["often"], counts["now"], counts["then"]) == (1000, 334, 666)
+    assert Tokenizer.learn(texts, "words", 3).as_dict()["words"] == ["often", "then", "now"]
+    assert tokens.count_types([[str(i)] for i in range(100)], 50).total() == 100  # four times what is wanted
+
+
+# --- words, bytes, specials ------------------------------------------------------------------------------------------
 
 
 def test_words_come_back_with_one_space_between_them() -> None:

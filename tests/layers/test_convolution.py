@@ -8,6 +8,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.layers.convolution import GatedConvolution, last_real, pad_both
+from regard.layers.plain import plain
 
 Same = Callable[[Tensor, Tensor], None]
 
@@ -48,3 +49,17 @@ def test_the_last_real_positions() -> None:
     mask = torch.arange(5) < torch.tensor([5, 2, 0])[:, None]
     assert last_real(x, 2, None)[..., 0].tolist() == [[5.0, 6.0], [12.0, 13.0], [19.0, 20.0]]
     assert last_real(x, 2, mask)[..., 0].tolist() == [[5.0, 6.0], [9.0, 10.0], [14.0, 15.0]]
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 5])
+def test_one_product_is_the_convolution_of_torch(kernel: int, dtype: torch.dtype) -> None:
+    own = GatedConvolution(6, kernel).to(dtype)
+    padded = torch.randn(3, 7, 6, dtype=dtype, requires_grad=True)
+    with plain():
+        expected = own(padded)
+    found = own(padded)
+    torch.testing.assert_close(found, expected)
+    wanted = torch.autograd.grad(expected.square().sum(), [padded, *own.parameters()])
+    given = torch.autograd.grad(found.square().sum(), [padded, *own.parameters()])
+    for one, other in zip(given, wanted, strict=True):
+        torch.testing.assert_close(one, other)

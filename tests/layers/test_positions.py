@@ -96,7 +96,7 @@ def test_rotary_reaches_attention(dtype: torch.dtype, same: Same) -> None:
 
     def found(at: Tensor) -> Tensor:
         sight = Sight(position=Rotary(), at_BT=at)
-        result: Tensor = own(x, own.hold(x, sight), sight)
+        result, _ = own.within(x, None, sight)
         return result
 
     near = torch.arange(4)[None]

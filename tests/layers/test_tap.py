@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from regard import config
-from regard.layers.attention import Attention, Held, Sight, split, weights
+from regard.layers.attention import Attention, split, weights
 from regard.layers.tap import Tap, listening
 from regard.models.build import build
 from regard.models.model import Model
@@ -82,9 +82,9 @@ def test_what_is_heard_is_the_explicit_weights(name: str) -> None:
     model = built(MODELS[name])
     expected: dict[int, list[Tensor]] = {}
 
-    def take_down(module: Any, asked: tuple[Tensor, Held, Sight]) -> None:
-        x, held, sight = asked
-        query = module.score.prepare_queries(sight.turn(split(module.query(x), module.heads)))
+    def take_down(module: Any, asked: tuple[Any, ...]) -> None:
+        x, held, sight, *query = asked
+        query = module.score.prepare_queries(sight.turn(split(query[0] if query else module.query(x), module.heads)))
         expected.setdefault(id(module), []).append(weights(query, held, module.score, sight))
 
     attentions = {n: module for n, module in model.named_modules() if isinstance(module, Attention)}

@@ -23,7 +23,7 @@ from regard.trained import Trained
 from regard.training import checkpoint
 from regard.training.checkpoint import Checkpoint, Checkpoints, Standing, copied, moments, put_moments, read
 from regard.training.keep import Keeper, Kept, restore
-from regard.training.progress import Mark
+from regard.training.log import Mark
 from regard.training.run import resume
 from regard.training.stream import Place
 

@@ -208,13 +208,6 @@ def test_no_more_than_a_few_are_made_ahead() -> None:
     assert none_left()
 
 
-def test_memory_of_shards_is_given_back(data: Data, monkeypatch: pytest.MonkeyPatch) -> None:
-    found, calls = data(), []
-    monkeypatch.setattr(found.train.items.shards, "forget", lambda: calls.append(1))  # type: ignore[attr-defined]
-    taken(found, 5)
-    assert len(calls) >= 5
-
-
 def test_copy_file_is_trained_on(copy_file: Path, tmp_path: Path) -> None:
     found = prepare(config.resolve("rnn"), str(copy_file), None, tmp_path / "store")
     (batch,), _ = taken(found, 1)[0]

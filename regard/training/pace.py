@@ -1,0 +1,110 @@
+"""Moments of a run in, how long the rest of it will take out: steps, validations, and the last scoring."""
+
+from collections import deque
+from dataclasses import dataclass
+from math import ceil
+
+from regard.training.stop import Clock
+
+MOMENTS = 10  # the last ones tell how long a step takes, so that a machine that is busy for a while is forgotten
+LAST = 2  # validations to keep time for at the end: the last one, and one that may fall due right before it
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run has before it, as far as that is known before it begins."""
+
+    steps: int
+    validate_steps: int
+    minutes: float | None = None
+    guess: float = 0.0  # a validation's length in steps, until one was timed
+    scoring: float = 0.0  # what follows the last validation (the mean, all examples), in validations
+
+
+class Pace:
+    """How long a step and a validation take, from those of this process; and so how long the rest will."""
+
+    def __init__(self, plan: Plan, clock: Clock, step: int = 0, validation: float | None = None) -> None:
+        self.plan = plan
+        self.clock = clock
+        self.validation = validation  # seconds of the last one; none = not known
+        self.validations = max(0, step - 1) // plan.validate_steps  # done; a checkpoint stands before its validation
+        self.paused = 0.0  # seconds that were not spent on steps
+        self.start = (step, clock.seconds())
+        self.moments: deque[tuple[int, float]] = deque(maxlen=MOMENTS)
+        self.passing = False  # whether the last moment gives way to the next
+
+    def stepped(self, step: int, passing: bool = False) -> None:
+        """A step has ended just now. Steps that were not told count all the same."""
+        if self.passing and len(self.moments) > 1:
+            self.moments.pop()
+        self.passing = passing
+        self.moments.append((step, self.clock.seconds() - self.paused))
+
+    def validated(self, step: int, seconds: float) -> None:
+        self.validation = seconds
+        self.validations = max(self.validations, ceil(step / self.plan.validate_steps))
+
+    def pause(self, seconds: float) -> None:
+        self.paused += seconds
+
+    @property
+    def measured(self) -> float:
+        """Seconds over which steps have been timed; the first step is not among them, being slower than the rest."""
+        return self.moments[-1][1] - self.moments[0][1] if self.moments else 0.0
+
+    def step_seconds(self) -> float:
+        """Of one step; 0 while nothing is known."""
+        if not self.moments:
+            return 0.0
+        first, then = self.moments[0] if len(self.moments) > 1 else self.start
+        last, now = self.moments[-1]
+        return max(0.0, now - then) / max(1, last - first)
+
+    def validation_seconds(self) -> float:
+        return self.plan.guess * self.step_seconds() if self.validation is None else self.validation
+
+    def needed(self, step: int) -> float:
+        """Seconds to the end of all steps and the scoring after them, whatever the minutes say."""
+        validations = max(0, ceil(self.plan.steps / self.plan.validate_steps) - self.validations)
+        steps = (self.plan.steps - step) * self.step_seconds()
+        return steps + (validations + self.plan.scoring) * self.validation_seconds()
+
+    def left(self, step: int) -> float:
+        """Seconds to the end of the run: all steps, or the end of its minutes if that comes first."""
+        return min(self.needed(step), self.budget())
+
+    def budget(self) -> float:
+        """Seconds that are left of the minutes."""
+        if self.plan.minutes is None:
+            return float("inf")
+        return max(0.0, 60 * self.plan.minutes - self.clock.seconds())
+
+    def affordable(self, step: int) -> int:
+        """The step that is reached when the minutes are up."""
+        share = self.budget() / max(1e-9, self.needed(step))
+        return min(self.plan.steps, step + max(1, int(share * (self.plan.steps - step))))
+
+    def ending(self) -> float:
+        """Seconds to keep back for what follows the last step, while no validation has been timed; 0 = not known."""
+        return (LAST + self.plan.scoring) * self.validation_seconds() if len(self.moments) > 1 else 0.0
+
+
+def about(seconds: float) -> str:
+    """A time as one would say it."""
+    if seconds < 10:
+        return "a few seconds"
+    if seconds < 90:
+        return f"about {5 * round(seconds / 5)} seconds"
+    if seconds < 90 * 60:
+        return f"about {round(seconds / 60)} minutes"
+    if seconds < 36 * 3600:
+        return f"about {round(seconds / 1800) / 2:g} hours"
+    return f"about {round(seconds / 43200) / 2:g} days"
+
+
+def digits(seconds: float) -> str:
+    """A time as a clock shows it: 1:05, or 2:01:05."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
