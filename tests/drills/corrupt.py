@@ -5,7 +5,7 @@
 
 Every file of an unfinished run is damaged (both checkpoints, the store of tokens, what the run was started with, the
 logs, the lock) and the run resumed; and every file of a finished model folder, which is then loaded. What a damage must
-lead to is written down in `JUDGED`: a refusal in a line that names the file; for the newest checkpoint a warning that
+lead to is written down in `judge`: a refusal in a line that names the file; for the newest checkpoint a warning that
 names it, and the one before is used; for a log a warning, and the run goes on. Where the run goes on without a word it
 is trained to its end, and must end as the unbroken run did, to the bit.
 """
@@ -229,7 +229,8 @@ class Drill:
 
     def __init__(self, r: Recipe, place: Path) -> None:
         self.place, self.found = place, Found()
-        unbroken(r, place / "unbroken")
+        if not (place / "unbroken").exists():
+            unbroken(r, place / "unbroken")
         (place / "broken").mkdir()
         end = Life(place / "broken", r.train, kill_at("after rename", r.steps // r.save - 1)).end()
         assert end.code == -signal.SIGKILL, end.said
@@ -289,18 +290,22 @@ def parameters(folder: Path) -> tuple[Any, ...]:
 
 
 def measure(count: int, seed: int, preset: str = "rnn-attention") -> Found:
-    """So many mutations: each kind of each file in turn, in an order that is drawn, what is damaged drawn too."""
-    started, draw = time.monotonic(), random.Random(seed)
+    started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        drill = Drill(recipe(preset, Path(name), steps=30), Path(name))
-        left: list[tuple[Target, str]] = []
-        for _ in range(count):
-            if not left:
-                left = list(product(drill.targets(), KINDS))
-                draw.shuffle(left)
-            drill.mutate(*left.pop(), draw)
-    drill.found.seconds = time.monotonic() - started
-    return drill.found
+        found = drill(recipe(preset, Path(name), steps=30), Path(name), count, seed)
+    found.seconds = time.monotonic() - started
+    return found
+
+
+def drill(r: Recipe, place: Path, count: int, seed: int) -> Found:
+    """So many mutations: each kind of each file in turn, in an order that is drawn; what is damaged is drawn too."""
+    run, draw, left = Drill(r, place), random.Random(seed), list[tuple[Target, str]]()
+    for _ in range(count):
+        if not left:
+            left = list(product(run.targets(), KINDS))
+            draw.shuffle(left)
+        run.mutate(*left.pop(), draw)
+    return run.found
 
 
 # ── the figures ──────────────────────────────────────────────────────────────────────────────────────────────────────
