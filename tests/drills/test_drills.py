@@ -8,33 +8,10 @@ from pathlib import Path
 import pytest
 
 from tests.drills import corrupt, kill, runs, stop
-from tests.drills.kill import BOUNDARIES, Kill
 from tests.drills.corrupt import Answer
+from tests.drills.kill import BOUNDARIES, Kill
 from tests.drills.lives import End
 from tests.drills.runs import FOLDER, Recipe, Timeline
-
-STEPS = 30
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("drills")
-
-
-@pytest.fixture(scope="module")
-def recipe(place: Path) -> Recipe:
-    return runs.recipe("rnn-attention", place, STEPS)
-
-
-@pytest.fixture(scope="module")
-def timeline(recipe: Recipe, place: Path) -> Timeline:
-    return runs.unbroken(recipe, place / "unbroken")
-
-
-@pytest.fixture
-def reference(timeline: Timeline, place: Path) -> Path:
-    return place / "unbroken" / FOLDER
-
 
 # ── killed ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -72,9 +49,9 @@ def test_a_moment_is_a_step_and_some_time_after_it() -> None:
     assert line.moment(0.99) == (3, pytest.approx(0.96))
 
 
-def test_the_drill_sees_what_it_looks_for(reference: Path, tmp_path: Path) -> None:
+def test_the_drill_sees_what_it_looks_for(recipe: Recipe, reference: Path, tmp_path: Path) -> None:
     """The smallest change of any file that counts, and whatever was left over."""
-    last = f"checkpoints/step-{STEPS:08}"
+    last = f"checkpoints/step-{recipe.steps:08}"
     assert runs.differences(reference, reference) == []
     for name in ("model.safetensors", "metrics.jsonl", "run.json", f"{last}/optimizer.safetensors"):
         folder = copied(reference, tmp_path)
@@ -85,7 +62,7 @@ def test_the_drill_sees_what_it_looks_for(reference: Path, tmp_path: Path) -> No
     folder = copied(reference, tmp_path)
     state = (folder / last / "state.json").read_bytes()
     (folder / last / "state.json").write_bytes(state.replace(b'"since_best": ', b'"since_best": 1'))
-    assert runs.differences(folder, reference) == [f"step-{STEPS:08}/state.json: since_best"]
+    assert runs.differences(folder, reference) == [f"step-{recipe.steps:08}/state.json: since_best"]
     assert len(runs.broken_checkpoints(folder, runs.shapes(reference))) == 1
     (folder / ".model.safetensors.new").touch()
     (folder / "checkpoints" / ".step-00000010.old").mkdir()
