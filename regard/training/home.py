@@ -85,8 +85,8 @@ def read_start(folder: Path) -> Start:
 
 
 def identity(folder: Path) -> str:
-    """The sha256 of run.json: its checkpoints carry it."""
-    return hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
+    """The seal of run.json: its checkpoints carry it."""
+    return read_start(folder).seal
 
 
 # ── whose folder it is ───────────────────────────────────────────────────────────────────────────────────────────────
