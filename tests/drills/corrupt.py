@@ -7,7 +7,8 @@ Every file of an unfinished run is damaged (both checkpoints, the store of token
 logs, the lock) and the run resumed; and every file of a finished model folder, which is then loaded. What a damage must
 lead to is written down in `judge`: a refusal in a line that names the file; for the newest checkpoint a warning that
 names it, and the one before is used; for a log a warning, and the run goes on. Where the run goes on without a word it
-is trained to its end, and must end as the unbroken run did, to the bit.
+is trained to its end, and must end as the unbroken run did, to the bit; only the checkpoint before the newest, which
+nobody has to read, is looked into instead, and must be refused.
 """
 
 import argparse
@@ -31,8 +32,10 @@ from typing import Any
 from regard import folder as folders
 from regard.errors import RegardError
 from regard.training import run
+from regard.training.checkpoint import read
+from regard.training.home import identity
 from tests.drills.lives import Life, kill_at
-from tests.drills.runs import FOLDER, Recipe, checkpoint_steps, differences, recipe, unbroken
+from tests.drills.runs import FOLDER, Recipe, checkpoint_steps, differences, recipe, shapes, unbroken
 from tests.drills.table import table
 
 LIMIT = 5.0  # seconds, in which it must be known what is wrong
@@ -236,7 +239,7 @@ class Drill:
         assert end.code == -signal.SIGKILL, end.said
         self.whole = {MODEL: place / "unbroken" / FOLDER, RUN: place / "broken" / FOLDER}
         self.steps = checkpoint_steps(self.whole[RUN])
-        self.parameters = parameters(self.whole[MODEL])
+        self.parameters, self.shapes = parameters(self.whole[MODEL]), shapes(self.whole[MODEL])
 
     def targets(self) -> list[Target]:
         names = [f"checkpoints/step-{step:08}" for step in self.steps]
@@ -258,18 +261,24 @@ class Drill:
         answer = ask(loaded if target.part == MODEL else resumed, folder)
         verdict = judge(answer, target, changed, self.steps)
         if verdict == SAME:
-            verdict = self.show(folder, target, changed) or SAME
+            verdict = self.show(folder, target, changed)
         self.count(target, kind, verdict, answer)
 
     def show(self, folder: Path, target: Target, changed: set[str]) -> str:
-        """That a damage nobody speaks of does no harm; else what it does."""
+        """That a damage nobody speaks of does no harm, or is seen as soon as somebody looks; else what it does."""
         if target.part == MODEL:
-            return "" if parameters(folder) == self.parameters else f"another model after {changed}"
+            return SAME if parameters(folder) == self.parameters else f"another model after {changed}"
+        if target.part == BEFORE:  # the newest is whole and is used; but it could be needed
+            return judge(ask(self.look_before, folder), target, changed, self.steps)
         end = Life(folder.parent, ["resume", FOLDER], {}).end()
         if end.code:
             return f"exit code {end.code} after {changed}: {end.said[-300:]}"
         other = [each for each in differences(folder, self.whole[MODEL]) if each not in changed]
-        return f"without a word, and then different: {other}" if other else ""
+        return f"without a word, and then different: {other}" if other else SAME
+
+    def look_before(self, folder: Path) -> int:
+        read(folder / "checkpoints" / f"step-{self.steps[-2]:08}", identity(folder), self.shapes)
+        return self.steps[-2]
 
     def count(self, target: Target, kind: str, verdict: str, answer: Answer) -> None:
         found, place = self.found, (target.shown, kind)

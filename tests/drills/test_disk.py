@@ -4,6 +4,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -59,7 +60,7 @@ def fill(path: Path) -> None:
     """Until not a single byte can be written."""
     with open(path, "wb", buffering=0) as file:
         for size in (4096, 1):
-            with pytest.raises(OSError, match="No space left on device"):
+            with suppress(OSError):
                 while True:
                     file.write(bytes(size))
 
