@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test lint bench bench-train bench-quality clean
+.PHONY: install demo test lint bench bench-train bench-quality drills clean
 
 install: $(STAMP)
 
@@ -23,6 +23,9 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+drills: install
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.drills.all
 
 bench: install
 	$(BIN)/python -m bench.ladder

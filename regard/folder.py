@@ -160,9 +160,12 @@ def check_model(folder: Path) -> None:
         raise FolderError(f"{folder}: expected a model folder, found a file{pickle_hint(folder)}")
     if not folder.is_dir():
         raise MissingError(f"{folder}: no such model folder")
-    if not (folder / "manifest.json").exists() and (folder / "run.json").is_file():
+    missing = not (folder / "manifest.json").exists()
+    if missing and (folder / "run.json").is_file() and (folder / "tokens").is_dir():  # which a finished run removes
         raise FolderError(f"{folder}: its training has not finished; regard resume {folder} goes on with it")
-    if not (folder / "manifest.json").exists():
+    if missing and (folder / "model.safetensors").is_file():
+        raise FolderError(f"{folder / 'manifest.json'}: missing; the folder is incomplete")
+    if missing:
         raise FolderError(f"{folder}: not a model folder (no manifest.json); regard train … -o {folder} makes one")
     check_manifest(folder, NEEDED)
 

@@ -195,6 +195,13 @@ def test_missing_file(saved: Path, name: str) -> None:
     assert f"{name}: missing or not a plain file" in refusal(saved)
 
 
+def test_missing_manifest_of_a_finished_model(saved: Path) -> None:
+    """Its training has finished, so nobody is sent to resume it."""
+    (saved / "run.json").write_text("{}", encoding="utf-8")
+    (saved / "manifest.json").unlink()
+    assert "manifest.json: missing; the folder is incomplete" in refusal(saved)
+
+
 def test_missing_file_that_is_not_listed_either(saved: Path) -> None:
     (saved / "tokenizer.json").unlink()
     sign(saved)

@@ -60,7 +60,7 @@ def boundary(name: str) -> None:
 class Standing:
     """Where a run stands between two steps: all that is not a tensor. Random draws need no place in it, being pure."""
 
-    run: str = ""  # sha256 of its run.json: a checkpoint of another run is none
+    run: str = ""  # the seal of its run.json: a checkpoint of another run is none
     step: int = 0
     place: Place = field(default_factory=Place)
     bad: int = 0  # steps in a row that were not numbers

@@ -85,8 +85,8 @@ def read_start(folder: Path) -> Start:
 
 
 def identity(folder: Path) -> str:
-    """The sha256 of run.json: its checkpoints carry it."""
-    return hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
+    """The seal of run.json: its checkpoints carry it."""
+    return read_start(folder).seal
 
 
 # ── whose folder it is ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -94,7 +94,10 @@ def identity(folder: Path) -> str:
 
 @contextmanager
 def occupied(folder: Path) -> Iterator[None]:
-    """While this is open nobody else writes here; a folder made for a run that could not begin does not stay."""
+    """While this is open nobody else writes here; what a process that died was writing beside its place is swept.
+
+    A folder made for a run that could not begin does not stay.
+    """
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder}: expected a folder to write the model into, found a file")
     made = not folder.exists()
@@ -104,7 +107,8 @@ def occupied(folder: Path) -> Iterator[None]:
         raise UsageError(f"{folder}: can not be made: {error.strerror}") from None
     try:
         with locked(folder):
-            remove(folder / FRESH)
+            for left in (FRESH, *(f".{name}.new" for name in OURS)):
+                remove(folder / left)
             try:
                 yield
             finally:
@@ -123,6 +127,8 @@ def refuse_others(folder: Path | None, force: bool) -> None:
     standing = [name for name in OURS if (folder / name).exists()]
     if standing and not is_run(folder):
         raise UsageError(f"{folder}: holds {standing[0]}, and no run of regard wrote it; choose another -o")
+    if stillborn(folder):
+        return
     if standing and not force and not finished(folder):
         raise UsageError(f"{folder}: holds a run that has not finished; regard resume {folder} goes on with it\n"
                          "choose another -o, or --force to replace it")  # fmt: skip
@@ -133,6 +139,13 @@ def refuse_others(folder: Path | None, force: bool) -> None:
 def is_run(folder: Path) -> bool:
     """Whether a run of ours wrote what stands here: its start or its manifest says so."""
     return "seal" in tree_of(folder / "run.json") or {"format", "files"} <= tree_of(folder / "manifest.json").keys()
+
+
+def stillborn(folder: Path) -> bool:
+    """Whether a run died here before all was laid out for its first step: nothing can be resumed, or lost."""
+    begun = any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "manifest.json"))
+    laid_out = all((folder / name).exists() for name in ("tokens", "config.toml", "tokenizer.json"))
+    return is_run(folder) and not begun and not laid_out
 
 
 def finished(folder: Path) -> bool:

@@ -39,7 +39,7 @@ class Crew:
     team: Team  # the other processes
     where: torch.device
     numbers: str = "fp32"  # in which products are computed
-    run: str = ""  # the sha256 of run.json
+    run: str = ""  # the seal of run.json
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from regard import config
 from regard import folder as folders
 from regard.data.read import escape
 from regard.data.vocabulary import Vocabulary
-from regard.errors import Interrupted, RegardError, UsageError
+from regard.errors import FolderError, Interrupted, RegardError, UsageError
 from regard.folder import remove
 from regard.models.build import build, refuse_giants
 from regard.models.model import Model
@@ -38,6 +38,7 @@ from regard.training.home import (
     read_start,
     refuse_changes,
     refuse_others,
+    stillborn,
     versions,
 )
 from regard.training.keep import Keeper
@@ -158,8 +159,8 @@ def begin(data: Prepared, words: tuple[str, str | None, str], scene: Scene) -> R
 
 
 def begun(folder: Path | None, command: str) -> bool:
-    """Whether an unfinished run of this very command stands in the folder."""
-    if folder is None or not (folder / "run.json").is_file() or finished(folder):
+    """Whether an unfinished run of this very command stands in the folder, and can go on."""
+    if folder is None or not (folder / "run.json").is_file() or finished(folder) or stillborn(folder):
         return False
     return read_start(folder).command == command
 
@@ -169,6 +170,8 @@ def opened(scene: Scene) -> Ready:
     folder = scene.folder
     assert folder is not None
     start = read_start(folder)
+    if stillborn(folder):
+        raise FolderError(f"{folder}: the run died before its first step; begin it again: regard train … -o {folder}")
     found = changed_files(folder, start)
     if scene.team.first:
         found += changed(folder / "tokens")

@@ -5,9 +5,10 @@
 
 Every file of an unfinished run is damaged (both checkpoints, the store of tokens, what the run was started with, the
 logs, the lock) and the run resumed; and every file of a finished model folder, which is then loaded. What a damage must
-lead to is written down in `JUDGED`: a refusal in a line that names the file; for the newest checkpoint a warning that
+lead to is written down in `judge`: a refusal in a line that names the file; for the newest checkpoint a warning that
 names it, and the one before is used; for a log a warning, and the run goes on. Where the run goes on without a word it
-is trained to its end, and must end as the unbroken run did, to the bit.
+is trained to its end, and must end as the unbroken run did, to the bit; only the checkpoint before the newest, which
+nobody has to read, is looked into instead, and must be refused.
 """
 
 import argparse
@@ -31,8 +32,10 @@ from typing import Any
 from regard import folder as folders
 from regard.errors import RegardError
 from regard.training import run
+from regard.training.checkpoint import read
+from regard.training.home import identity
 from tests.drills.lives import Life, kill_at
-from tests.drills.runs import FOLDER, Recipe, checkpoint_steps, differences, recipe, unbroken
+from tests.drills.runs import FOLDER, Recipe, checkpoint_steps, differences, recipe, shapes, unbroken
 from tests.drills.table import table
 
 LIMIT = 5.0  # seconds, in which it must be known what is wrong
@@ -229,13 +232,14 @@ class Drill:
 
     def __init__(self, r: Recipe, place: Path) -> None:
         self.place, self.found = place, Found()
-        unbroken(r, place / "unbroken")
+        if not (place / "unbroken").exists():
+            unbroken(r, place / "unbroken")
         (place / "broken").mkdir()
         end = Life(place / "broken", r.train, kill_at("after rename", r.steps // r.save - 1)).end()
         assert end.code == -signal.SIGKILL, end.said
         self.whole = {MODEL: place / "unbroken" / FOLDER, RUN: place / "broken" / FOLDER}
         self.steps = checkpoint_steps(self.whole[RUN])
-        self.parameters = parameters(self.whole[MODEL])
+        self.parameters, self.shapes = parameters(self.whole[MODEL]), shapes(self.whole[MODEL])
 
     def targets(self) -> list[Target]:
         names = [f"checkpoints/step-{step:08}" for step in self.steps]
@@ -257,18 +261,24 @@ class Drill:
         answer = ask(loaded if target.part == MODEL else resumed, folder)
         verdict = judge(answer, target, changed, self.steps)
         if verdict == SAME:
-            verdict = self.show(folder, target, changed) or SAME
+            verdict = self.show(folder, target, changed)
         self.count(target, kind, verdict, answer)
 
     def show(self, folder: Path, target: Target, changed: set[str]) -> str:
-        """That a damage nobody speaks of does no harm; else what it does."""
+        """That a damage nobody speaks of does no harm, or is seen as soon as somebody looks; else what it does."""
         if target.part == MODEL:
-            return "" if parameters(folder) == self.parameters else f"another model after {changed}"
+            return SAME if parameters(folder) == self.parameters else f"another model after {changed}"
+        if target.part == BEFORE:  # the newest is whole and is used; but it could be needed
+            return judge(ask(self.look_before, folder), target, changed, self.steps)
         end = Life(folder.parent, ["resume", FOLDER], {}).end()
         if end.code:
             return f"exit code {end.code} after {changed}: {end.said[-300:]}"
         other = [each for each in differences(folder, self.whole[MODEL]) if each not in changed]
-        return f"without a word, and then different: {other}" if other else ""
+        return f"without a word, and then different: {other}" if other else SAME
+
+    def look_before(self, folder: Path) -> int:
+        read(folder / "checkpoints" / f"step-{self.steps[-2]:08}", identity(folder), self.shapes)
+        return self.steps[-2]
 
     def count(self, target: Target, kind: str, verdict: str, answer: Answer) -> None:
         found, place = self.found, (target.shown, kind)
@@ -289,18 +299,22 @@ def parameters(folder: Path) -> tuple[Any, ...]:
 
 
 def measure(count: int, seed: int, preset: str = "rnn-attention") -> Found:
-    """So many mutations: each kind of each file in turn, in an order that is drawn, what is damaged drawn too."""
-    started, draw = time.monotonic(), random.Random(seed)
+    started = time.monotonic()
     with tempfile.TemporaryDirectory() as name:
-        drill = Drill(recipe(preset, Path(name), steps=30), Path(name))
-        left: list[tuple[Target, str]] = []
-        for _ in range(count):
-            if not left:
-                left = list(product(drill.targets(), KINDS))
-                draw.shuffle(left)
-            drill.mutate(*left.pop(), draw)
-    drill.found.seconds = time.monotonic() - started
-    return drill.found
+        found = drill(recipe(preset, Path(name), steps=30), Path(name), count, seed)
+    found.seconds = time.monotonic() - started
+    return found
+
+
+def drill(r: Recipe, place: Path, count: int, seed: int) -> Found:
+    """So many mutations: each kind of each file in turn, in an order that is drawn; what is damaged is drawn too."""
+    run, draw, left = Drill(r, place), random.Random(seed), list[tuple[Target, str]]()
+    for _ in range(count):
+        if not left:
+            left = list(product(run.targets(), KINDS))
+            draw.shuffle(left)
+        run.mutate(*left.pop(), draw)
+    return run.found
 
 
 # ── the figures ──────────────────────────────────────────────────────────────────────────────────────────────────────

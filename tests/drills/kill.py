@@ -110,7 +110,7 @@ class Drill:
 
     def live(self, kill: Kill | None) -> bool:
         """One life; whether it was killed, rather than coming to its end before."""
-        words = [*self.recipe.train, "--force"] if self.anew else next_words(self.recipe, self.place)
+        words = self.recipe.train if self.anew else next_words(self.recipe, self.place)
         life = Life(self.place, words, environment(kill), bool(kill and kill.spawn))
         if kill is not None and not kill.boundary and life.until(lambda watch: watch[STEP] >= kill.step):
             until = time.monotonic() + kill.delay

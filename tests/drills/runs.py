@@ -96,8 +96,8 @@ def next_words(r: Recipe, place: Path) -> list[str]:
 
 
 def started_anew(end: End) -> bool:
-    """A run that died while it was being laid out, before its first step, says that it wants to be begun again."""
-    return end.code == 2 and "start anew" in end.said
+    """Whether it says that it died before all was laid out for its first step, and wants to be begun again."""
+    return end.code == 1 and "begin it again" in end.said
 
 
 # ── what is on the disk ──────────────────────────────────────────────────────────────────────────────────────────────

@@ -95,7 +95,7 @@ class Drill:
     def live(self, wish: Wish | None, spawn: bool = False) -> None:
         life = Life(self.place, next_words(self.recipe, self.place), {}, spawn)
         if wish is None or not life.until(wish.come):
-            self.ended(life.end())
+            self.over(life.end())
             return
         until = time.monotonic() + wish.delay
         life.until(lambda _: time.monotonic() >= until)
@@ -103,7 +103,7 @@ class Drill:
         life.send(self.number)
         end = life.end()
         if end.code == 0:  # it was over before the signal came
-            self.ended(end)
+            self.over(end)
             return
         self.found.stopped.append(Stopped(self.number, phase, time.monotonic() - sent, end.code, spawn))
         self.look(end, time.monotonic() - sent)
@@ -121,13 +121,15 @@ class Drill:
         if saved != [self.reached]:
             wrong.append(f"{self.number.name}: saved at step {saved[0]}, had done {self.reached}")
 
+    def over(self, end: End) -> None:
+        """It came to its end, as it should."""
+        assert end.code == 0, f"{self.recipe.preset}: exit code {end.code}: {end.said[-500:]}"
+        self.ended(end)
+
     def ended(self, end: End) -> None:
         if end.begun >= 0:
             self.found.lost.append(self.reached - end.begun)
             self.reached = end.step
-        if end.code == 0 or end.code in CODES.values():
-            return
-        raise AssertionError(f"{self.recipe.preset}: exit code {end.code}: {end.said[-500:]}")
 
 
 def interrupt(

@@ -389,6 +389,17 @@ def test_a_run_with_no_whole_checkpoint_says_so(runs: Any, tmp_path: Path) -> No
     assert len(str(caught.value).splitlines()) <= 3
 
 
+def test_a_start_that_says_the_same_in_other_bytes_is_the_same(
+    runs: Any, unbroken: Path, same_result: Callable[[Path, Path], None], tmp_path: Path
+) -> None:
+    """A doubled blank is no damage, so the checkpoints still belong to it."""
+    runs.train_until(tmp_path / "m", "after rename", 1)
+    path = tmp_path / "m" / "run.json"
+    path.write_bytes(path.read_bytes().replace(b"\n", b"\n ", 1))
+    resume(tmp_path / "m", quiet=True)
+    same_result(tmp_path / "m", unbroken)
+
+
 @pytest.mark.parametrize("damage", [cut, flip, blank])
 def test_damage_of_the_start_is_seen(
     runs: Any, tmp_path: Path, damage: Callable[[bytes, random.Random], bytes]

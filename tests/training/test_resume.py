@@ -104,6 +104,48 @@ def test_killed_before_the_first_checkpoint_starts_from_the_beginning(
     same_result(tmp_path / "m", unbroken)
 
 
+def dies_at_a_rename(patch: pytest.MonkeyPatch, number: int) -> None:
+    """Of the files that are written beside their place: data.json and manifest.json of the tokens, run.json,
+    config.toml, tokenizer.json; and after the last step those of the model folder."""
+    sound, calls = os.replace, []
+
+    def replace(*words: Any) -> None:
+        calls.append(1)
+        if len(calls) == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+        sound(*words)
+
+    patch.setattr(os, "replace", replace)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+def test_killed_before_all_was_laid_out_it_is_begun_again(
+    runs: Any, unbroken: Path, same_result: Same, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    with monkeypatch.context() as patch:
+        dies_at_a_rename(patch, number)
+        assert runs.train_in_child(tmp_path / "m") == -signal.SIGKILL
+    expected = "died before its first step; begin it again: regard train" if number > 3 else r"no run\.json"
+    with pytest.raises(FolderError, match=expected):
+        resume(tmp_path / "m", quiet=True)
+    runs.train(tmp_path / "m")  # without force: nothing is there that could be lost
+    same_result(tmp_path / "m", unbroken)
+
+
+@pytest.mark.parametrize("number", [6, 8, 13, 14])
+def test_killed_while_the_model_is_written_nothing_stale_outlives_the_next_start(
+    runs: Any, unbroken: Path, same_result: Same, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    with monkeypatch.context() as patch:
+        dies_at_a_rename(patch, number)
+        assert runs.train_in_child(tmp_path / "m") == -signal.SIGKILL
+    assert len(list((tmp_path / "m").glob(".*.new"))) == 1
+    with home.occupied(tmp_path / "m"):
+        assert not list((tmp_path / "m").glob(".*.new"))
+    resume(tmp_path / "m", quiet=True)
+    same_result(tmp_path / "m", unbroken)
+
+
 def test_a_drill_can_name_the_boundary_in_the_environment(
     runs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
