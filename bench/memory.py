@@ -1,6 +1,6 @@
 """Memory against the number of lines: a file that is a few times larger than the other, prepared and trained on.
 
-    python -m bench.memory                              200,000 and 5,000,000 lines, characters; writes bench/memory.md
+    python -m bench.memory                          200,000 and 5,000,000 lines, characters; table into bench/README.md
     python -m bench.memory --lines 1000000 --tokens bpe
 
 Each file is generated, then read by a process of its own that prepares it and trains a small model for some steps on
@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
-OUT = Path(__file__).resolve().with_name("memory.md")
+PAGE = Path(__file__).resolve().with_name("README.md")
 HEAD = ("| lines | file MB | store MB | imports MB | peak preparing MB | peak training MB | seconds to prepare "
         "| lines a second |")  # fmt: skip
 STEPS = 20
@@ -100,7 +100,7 @@ def main() -> None:
     parser.add_argument("--small", type=int, default=200_000)
     parser.add_argument("--tokens", default="characters")
     parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--out", type=Path, default=OUT)
+    parser.add_argument("--page", default=str(PAGE), help="where the table goes; none = only to stdout")
     parser.add_argument("--one", type=Path, help="a single measurement of this file …")
     parser.add_argument("--store", type=Path, help="… that writes its store here")
     asked = parser.parse_args()
@@ -120,7 +120,8 @@ def main() -> None:
     table += ["", f"{asked.lines / asked.small:.0f} times as many lines: {growth:+.0f} MB. Tokens: {asked.tokens}; "
               f"{asked.steps} steps of a small Transformer, one thread. Made by `python -m bench.memory`."]  # fmt: skip
     print(table[-1])
-    asked.out.write_text("\n".join(table) + "\n", encoding="utf-8")
+    if asked.page != "none":
+        put(Path(asked.page), "memory", "\n".join(table))
 
 
 if __name__ == "__main__":
