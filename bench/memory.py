@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
 
+from bench.page import put
+
 PAGE = Path(__file__).resolve().with_name("README.md")
 HEAD = ("| lines | file MB | store MB | imports MB | peak preparing MB | peak training MB | seconds to prepare "
         "| lines a second |")  # fmt: skip
