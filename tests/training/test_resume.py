@@ -104,42 +104,48 @@ def test_killed_before_the_first_checkpoint_starts_from_the_beginning(
     same_result(tmp_path / "m", unbroken)
 
 
-def dies_at_a_rename(patch: pytest.MonkeyPatch, number: int) -> None:
-    """Of the files that are written beside their place: data.json and manifest.json of the tokens, run.json,
-    config.toml, tokenizer.json; and after the last step those of the model folder."""
-    sound, calls = os.replace, []
+def dies_at_the_rename(patch: pytest.MonkeyPatch, path: Path) -> None:
+    """When this file has been written beside its place, and not yet taken it."""
+    sound = os.replace
 
-    def replace(*words: Any) -> None:
-        calls.append(1)
-        if len(calls) == number:
+    def replace(beside: Path, place: Path) -> None:
+        if Path(place) == path:
             os.kill(os.getpid(), signal.SIGKILL)
-        sound(*words)
+        sound(beside, place)
 
     patch.setattr(os, "replace", replace)
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        (".tokens.new/data.json", r"no run\.json"),
+        (".tokens.new/manifest.json", r"no run\.json"),
+        ("run.json", r"no run\.json"),
+        ("config.toml", "died before its first step; begin it again: regard train"),
+        ("tokenizer.json", "died before its first step; begin it again: regard train"),
+    ],
+)
 def test_killed_before_all_was_laid_out_it_is_begun_again(
-    runs: Any, unbroken: Path, same_result: Same, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+    runs: Any, unbroken: Path, same_result: Same, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, said: str
 ) -> None:
     with monkeypatch.context() as patch:
-        dies_at_a_rename(patch, number)
+        dies_at_the_rename(patch, tmp_path / "m" / name)
         assert runs.train_in_child(tmp_path / "m") == -signal.SIGKILL
-    expected = "died before its first step; begin it again: regard train" if number > 3 else r"no run\.json"
-    with pytest.raises(FolderError, match=expected):
+    with pytest.raises(FolderError, match=said):
         resume(tmp_path / "m", quiet=True)
     runs.train(tmp_path / "m")  # without force: nothing is there that could be lost
     same_result(tmp_path / "m", unbroken)
 
 
-@pytest.mark.parametrize("number", [6, 8, 13, 14])
-def test_killed_while_the_model_is_written_nothing_stale_outlives_the_next_start(
-    runs: Any, unbroken: Path, same_result: Same, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+@pytest.mark.parametrize("name", ["model.safetensors", "curves.svg", "manifest.json"])
+def test_killed_while_files_are_written_nothing_stale_outlives_the_next_start(
+    runs: Any, unbroken: Path, same_result: Same, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     with monkeypatch.context() as patch:
-        dies_at_a_rename(patch, number)
+        dies_at_the_rename(patch, tmp_path / "m" / name)
         assert runs.train_in_child(tmp_path / "m") == -signal.SIGKILL
-    assert len(list((tmp_path / "m").glob(".*.new"))) == 1
+    assert [path.name for path in (tmp_path / "m").glob(".*.new")] == [f".{name}.new"]
     with home.occupied(tmp_path / "m"):
         assert not list((tmp_path / "m").glob(".*.new"))
     resume(tmp_path / "m", quiet=True)
