@@ -101,8 +101,7 @@ def listing(content: bytes) -> dict[str, Any]:
 
 
 def manifest_bytes(listed: dict[str, Any], finished: bool = True) -> bytes:
-    unfinished = {} if finished else {"finished": False}
-    return json.dumps({"format": FORMAT, **unfinished, "files": dict(sorted(listed.items()))}, indent=1).encode()
+    return json.dumps({"format": FORMAT, "finished": finished, "files": dict(sorted(listed.items()))}, indent=1).encode()
 
 
 def save(

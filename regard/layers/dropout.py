@@ -70,7 +70,7 @@ def grain(share: float) -> tuple[torch.dtype, int]:
     eighth = round(share * 256)
     if eighth < 256 and abs(eighth / 256 - share) <= CLOSE * share:
         return torch.int8, eighth
-    return torch.int16, min(round(share * 65536), 65535)
+    return torch.int16, min(max(round(share * 65536), 1), 65535)
 
 
 class Dropped(Function):

@@ -18,6 +18,8 @@ def device(t: Train, local: int = 0) -> torch.device:
         raise ConfigError(f"train.device: {t.device!r} is not a device; expected auto, cpu or cuda") from None
     if found.type not in ("cpu", "cuda"):
         raise ConfigError(f"train.device: {t.device!r} is not supported here; expected auto, cpu or cuda")
+    if found.type == "cuda" and found.index is None and torch.cuda.is_available():
+        found = torch.device("cuda", local)
     if found.type == "cuda" and (found.index or 0) >= max(1, torch.cuda.device_count()):
         raise ConfigError(f"train.device: {t.device!r}: this machine has {torch.cuda.device_count()} such device(s)")
     if found.type == "cuda" and not torch.cuda.is_available():

@@ -81,4 +81,4 @@ class Keeper:
         if len(self.window) < 2:
             return None
         last = [weights for _, weights in self.window]
-        return {name: torch.stack([weights[name] for weights in last]).mean(0) for name in last[0]}
+        return {name: torch.stack([weights[name].cpu() for weights in last]).mean(0) for name in last[0]}

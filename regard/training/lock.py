@@ -35,11 +35,14 @@ def take(path: Path) -> int:
             raise RegardError(f"{path}: can not be written: {error.strerror}") from None
         try:
             fcntl.flock(place, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except BlockingIOError:
             owner = os.read(place, 20).decode(errors="replace").strip()
             os.close(place)
             raise UsageError(f"{path.parent}: another process{f' ({owner})' if owner else ''} is training here; "
                              "wait for it, or choose another folder") from None  # fmt: skip
+        except OSError as error:
+            os.close(place)
+            raise RegardError(f"{path}: can not be locked: {error.strerror}") from None
         if same_file(place, path):
             return place
         os.close(place)  # the one before us removed it between our opening and our locking

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch.nn.utils import clip_grad_norm_
 
+from regard.config import Train
 from regard.errors import DivergedError
 from regard.models.model import Model
 from regard.tasks.choose import deciding
@@ -83,7 +84,7 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
         ending = stop.reason(step, t.steps, asked)
         if step and stop.signal is None and (step % t.checkpoint_steps == 0 or ending):
             keep.remember(model, step)
-        if checkpoints.due(step) or ending:
+        if checkpoints.due(step) or ending or may_be_last(t, keep, step):
             save()
         if step and stop.signal is None and (step % t.validate_steps == 0 or ending):
             try:
@@ -124,6 +125,11 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
     return Outcome(step, keep.best.step if keep.best else step, ending, averaged, chosen, stop.signal)
 
 
+def may_be_last(t: Train, keep: Keeper, step: int) -> bool:
+    """Whether the validation that is due after this step may end the run, patience being at its end."""
+    return t.patience is not None and step % t.validate_steps == 0 and keep.since_best + 1 >= t.patience
+
+
 def stand(crew: Crew, step: int, place: Place, bad: int) -> Standing:
     """Where the run stands now, for a checkpoint."""
     kept = crew.keep.kept
@@ -148,7 +154,7 @@ def validate(data: Prepared, model: Model, crew: Crew, step: int, name: str = ""
         except Abandoned:
             abandoned = True
     if crew.team.told(abandoned):
-        crew.stop.signal = crew.team.told(crew.stop.signal or 0)
+        crew.stop.signal = crew.team.told(crew.stop.heard or 0)
         raise Abandoned
     since_best = crew.team.told(crew.keep.since_best)
     if patience is not None and since_best >= patience:

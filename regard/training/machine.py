@@ -1,7 +1,7 @@
 """A process in, the same process set up for training out: memory kept between steps, no denormal numbers.
 
 Every step asks for the same tensors again. The C library gives large blocks back to the system and gets them anew, page
-by page and each page cleared: up to a fifth of a step on a CPU. And numbers too small to be normal, into which the
+by page and each page cleared: up to a quarter of a step on a CPU. And numbers too small to be normal, into which the
 moments of rarely used weights fade, are a hundred times slower to compute with than zero.
 """
 

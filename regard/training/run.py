@@ -49,6 +49,7 @@ from regard.training.prepare import Prepared, changed, missing, prepare, reopen
 from regard.training.progress import Report
 from regard.training.stop import Abandoned, Stop, stopping
 from regard.training.team import Team, attempt, gathered
+from regard.training.update import out_of_memory
 from regard.view.terminal import console
 
 MUCH = 20_000_000  # bytes of data that take longer than a person waits without a word
@@ -124,8 +125,8 @@ def prepared(c: config.Config, path: str, valid: str | None, store: Path, scene:
         with reading(path, scene.quiet), stop.abandoning():
             return prepare(c, path, valid, store)
     except Abandoned:
-        assert stop.signal is not None
-        raise Interrupted(f"{stop.interruption} before the first step; nothing is trained yet", stop.signal) from None
+        assert stop.heard is not None
+        raise Interrupted(f"{stop.interruption} before the first step; nothing is trained yet", stop.heard) from None
 
 
 def reading(path: str, quiet: bool) -> AbstractContextManager[object]:
@@ -149,7 +150,7 @@ def begin(data: Prepared, words: tuple[str, str | None, str], scene: Scene) -> R
             command=command, data=path, valid=valid, data_hash=data.data_hash, notes=tuple(data.notes),
             files={"config.toml": folders.listing(folders.config_bytes(c)),
                    "tokenizer.json": folders.listing(folders.vocabulary_bytes(data.vocabulary))},
-            outline=outline(folders.shapes_of(shapes)), versions=versions(), device=where.type,
+            outline=outline(folders.shapes_of(shapes)), versions=versions(), device=c.train.device if ":" in c.train.device else where.type,
             precision=precision(c.train, where), threads=count, world=scene.team.share.world,
         )  # fmt: skip
     if scene.folder is None:
@@ -218,10 +219,13 @@ def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
             scene.team.give(model)
             trained = Trained(c, vocabulary, model.to("cpu").eval())
             return trained, finish(ready, trained, outcome, crew, scene)
-        except RegardError:
+        except (RegardError, MemoryError, RuntimeError) as error:
             with suppress(RegardError):  # one error is enough; what the thread is writing may still come to its end
                 crew.checkpoints.wait()
-            raise
+            if isinstance(error, RegardError) or not out_of_memory(error):
+                raise
+            raise RegardError("out of memory; lower train.tokens_per_batch, search.beam or the size of the model\n"
+                              "what was saved is kept: regard resume FOLDER goes on from there") from None  # fmt: skip
         finally:
             crew.report.close()
 
@@ -245,6 +249,8 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
     report = Report(t, writing, scene.quiet or not team.first, stop.clock, standing.log, pace)
     keep = Keeper(deciding(ready.data.config), t.average, found.kept if found else None)
     where = device(t.model_copy(update={"device": ready.start.device}), team.local)
+    if where.type == "cuda":
+        torch.cuda.set_device(where)
     return Crew(report, keep, stop, checkpoints, team, where, ready.start.precision, run), found
 
 
@@ -288,10 +294,10 @@ def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: 
         leave(ready, trained, outcome, scene)
     if outcome.signal is not None:
         scene.team.wait()  # none leaves before all is saved: the launcher would end the others
-    if found is None and scene.stop.signal is not None:
+    if found is None and (number := scene.stop.signal or scene.stop.heard):
         kept = ("nothing is saved: no folder was named" if scene.folder is None
                 else f"regard resume {scene.folder} goes on from there")  # fmt: skip
-        raise Interrupted(f"{scene.stop.interruption} at step {outcome.step}; {kept}", scene.stop.signal)
+        raise Interrupted(f"{scene.stop.interruption} at step {outcome.step}; {kept}", number)
     if found is not None and scene.folder is not None:
         text = card(ready.data, ready.start, found, outcome, scene.stop.clock.seconds(), trained.model.size)
         others = {

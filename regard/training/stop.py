@@ -32,15 +32,16 @@ class Stop:
 
     def __init__(self, clock: Clock | None = None) -> None:
         self.clock = clock or Clock()
-        self.signal: int | None = None
+        self.heard: int | None = None  # a signal that came to this process …
+        self.signal: int | None = None  # … and the one that all processes have agreed to end by
         self.minutes: float | None = None  # at most this long
         self.ending = 0.0  # seconds that the last scoring will take, as far as known; 0 = not known
         self.guess: Callable[[], float] = lambda: 0.0  # of the same, from the length of a step
         self.abandonable = False
 
     def hear(self, number: int) -> None:
-        if self.signal is None:
-            self.signal = number
+        if self.heard is None:
+            self.heard = number
             if self.abandonable:
                 raise Abandoned
 
@@ -49,7 +50,7 @@ class Stop:
         """What runs in here is given up as soon as a signal comes."""
         self.abandonable = True
         try:
-            if self.signal is not None:
+            if self.heard is not None:
                 raise Abandoned
             yield
         finally:
@@ -65,7 +66,7 @@ class Stop:
 
     def asked(self) -> list[float]:
         """What this process knows, as numbers that can be summed over processes."""
-        return [float(self.time_is_up()), *(float(self.signal == each) for each in SIGNALS)]
+        return [float(self.time_is_up()), *(float(self.heard == each) for each in SIGNALS)]
 
     def reason(self, step: int, steps: int, asked: Sequence[float]) -> str | None:
         """Why all processes end after this step, from the sum of what each of them knows."""
@@ -79,8 +80,7 @@ class Stop:
 
     @property
     def interruption(self) -> str:
-        assert self.signal is not None
-        return f"interrupted by {signal.Signals(self.signal).name}"
+        return f"interrupted by {signal.Signals(self.signal or self.heard or 0).name}"
 
 
 @contextmanager
