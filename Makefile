@@ -10,7 +10,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[images,lint,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[images,lint,tensorboard,test]'
 	@touch $(STAMP)
 
 demo: install

@@ -5,6 +5,7 @@ import gzip
 import io
 import json
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -307,12 +308,16 @@ def test_train_run_again_and_force(
     assert "step 2/2" in done.err
     assert "ETA" in done.err
     assert "tokens/s" in done.err
-    assert done.err.endswith(f"saved in {tmp_path / 'm'}\n")
+    first, *_, last = done.err.splitlines()
+    assert re.match(r"training rnn \([\d,]+ parameters\) on 68 examples for 2 steps, .*: a few seconds, until", first)
+    assert f"the model is in {tmp_path / 'm'}: README.md is its card" in done.err
+    assert last == f"      regard laws {tmp_path / 'm'}"
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
     assert f"command: `regard train {copy_file}" in card
     assert "seed 7" in card
     assert "holds another run" in refused(2, *words)
-    assert regard(*words, "--force").code == 0
+    again = regard(*words, "--force", "--quiet")
+    assert (again.code, again.out, again.err) == (0, done.out, "")
 
 
 def test_columns_by_name_and_tags(regard: Regard, tmp_path: Path) -> None:

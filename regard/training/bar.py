@@ -18,15 +18,15 @@ class Bar:
     def __init__(self, console: Console, pace: Pace) -> None:
         self.pace = pace
         self.step = pace.start[0]
-        self.text = "the first steps tell how long it will take"
+        self.text = ""
         self.doing = ""
         self.live = Live(get_renderable=self.draw, console=console, refresh_per_second=REFRESH, transient=True)
         self.live.start()
 
     def draw(self) -> RenderableType:
         steps = self.pace.plan.steps
-        parts = [f"{self.step}/{steps}", self.doing or self.text]
-        if self.pace.moments:
+        parts = [f"{self.step}/{steps}", self.doing or self.text or "the first steps tell how long it will take"]
+        if self.text:
             parts.append(f"ETA {digits(self.pace.left(self.step))}")
         line = Table.grid(padding=(0, 1))
         line.add_row(ProgressBar(steps, self.step, WIDTH), Text(" · ".join(parts), no_wrap=True, overflow="ellipsis"))

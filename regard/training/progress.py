@@ -10,6 +10,8 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any
 
+from rich.text import Text
+
 from regard.config import Train
 from regard.data.read import escape
 from regard.folder import write_file
@@ -64,7 +66,7 @@ class Report:
         return Mark(self.metrics.size, digest, self.times.size, self.window_tokens, loss)
 
     def say(self, line: str, style: str | None = None) -> None:
-        self.console.print(escape(line), style=style, markup=False, soft_wrap=True)
+        self.console.print(Text(escape(line), style or ""), soft_wrap=True)  # else the bar would take on the style
 
     # ── the first line ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -187,11 +189,9 @@ class Report:
     def sparks(self, metric: str) -> list[str]:
         if self.bar is None:
             return []
-        entries = self.metrics.entries
-        curves = {key: [entry[key] for entry in entries if key in entry] for key in (f"valid_{metric}", "loss")}
-        return [
-            f"{key.removeprefix('valid_')} {sparkline(values)}" for key, values in curves.items() if len(values) > 1
-        ]
+        names = {f"valid_{metric}": metric, "loss": "training loss"}
+        curves = {names[key]: [entry[key] for entry in self.metrics.entries if key in entry] for key in names}
+        return [f"{name} {sparkline(values)}" for name, values in curves.items() if len(values) > 1]
 
     def redraw(self, metric: str) -> None:
         """curves.svg as the run stands; whatever reads it meanwhile finds the old one or the new one."""

@@ -31,7 +31,7 @@ from regard.training.prepare import prepare
 from regard.training.progress import Report
 from regard.training.run import train
 from regard.training.schedule import forcing, learning_rate
-from regard.training.stop import Clock, Stop
+from regard.training.stop import Stop
 from regard.training.team import Team
 
 pytestmark = pytest.mark.no_shapes
@@ -152,23 +152,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return made
 
 
-@pytest.mark.parametrize(
-    ("minutes", "spent", "expected"), [(None, 30, "1:30"), (1, 30, "0:30"), (10, 30, "1:30"), (1, 70, "0:00")]
-)
-def test_remaining_time_knows_both_limits(
-    clock: SimpleNamespace, minutes: float | None, spent: int, expected: str
-) -> None:
-    report = Report(config.Train(steps=40, minutes=minutes), None, quiet=True, clock=Clock())
-    clock.now += spent
-    assert report.remaining(10) == expected
-
-
 def test_time_of_a_validation_is_not_time_of_training(clock: SimpleNamespace) -> None:
     report = Report(config.Train(steps=4), None, quiet=True)
     clock.now += 2
     report.step(1, 1.0, 100, 0.1, 1.0)
     clock.now += 8
-    report.validated({"step": 1}, [], True, 8.0)
+    report.validated({"step": 1}, [], Keeper("exact", 0), 8.0)
     clock.now += 4
     report.step(2, 1.0, 100, 0.1, 1.0)
     assert speeds(report) == [50.0, 25.0]
