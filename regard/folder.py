@@ -101,7 +101,9 @@ def listing(content: bytes) -> dict[str, Any]:
 
 
 def manifest_bytes(listed: dict[str, Any], finished: bool = True) -> bytes:
-    return json.dumps({"format": FORMAT, "finished": finished, "files": dict(sorted(listed.items()))}, indent=1).encode()
+    return json.dumps(
+        {"format": FORMAT, "finished": finished, "files": dict(sorted(listed.items()))}, indent=1
+    ).encode()
 
 
 def save(

@@ -58,14 +58,17 @@ class Keeper:
     def kept(self) -> Kept:
         return Kept(self.best, self.since_best, tuple(self.window))
 
-    def offer(self, model: Model, step: int, value: float) -> bool:
-        """A validated model; true if it is the best so far."""
-        if self.best is not None and self.worth(value) <= self.worth(self.best.value):
-            self.since_best += 1
-            return False
-        self.best = Best(step, value, snapshot(model))
-        self.since_best = 0
-        return True
+    def offer(self, model: Model, step: int, value: float, newer: bool = True) -> bool:
+        """A validated model; true if it is better than all before.
+
+        Of equals the newer is kept, which was trained for longer; but patience counts it as nothing better.
+        """
+        before = None if self.best is None else self.worth(self.best.value)
+        better = before is None or self.worth(value) > before
+        if better or (newer and self.worth(value) == before):
+            self.best = Best(step, value, snapshot(model))
+        self.since_best = 0 if better else self.since_best + 1
+        return better
 
     def worth(self, value: float) -> float:
         """The higher the better; a score that is not a number is worth less than any."""

@@ -150,13 +150,18 @@ def begin(data: Prepared, words: tuple[str, str | None, str], scene: Scene) -> R
             command=command, data=path, valid=valid, data_hash=data.data_hash, notes=tuple(data.notes),
             files={"config.toml": folders.listing(folders.config_bytes(c)),
                    "tokenizer.json": folders.listing(folders.vocabulary_bytes(data.vocabulary))},
-            outline=outline(folders.shapes_of(shapes)), versions=versions(), device=c.train.device if ":" in c.train.device else where.type,
+            outline=outline(folders.shapes_of(shapes)), versions=versions(), device=named_device(c),
             precision=precision(c.train, where), threads=count, world=scene.team.share.world,
         )  # fmt: skip
     if scene.folder is None:
         return Ready(data, start)
     claim(scene.folder, start, c, data.vocabulary)
     return Ready(reopened(c, data.vocabulary, scene.folder, start), start)
+
+
+def named_device(c: config.Config) -> str:
+    """The one GPU that was asked for; else the kind alone, of which each process takes its own."""
+    return c.train.device if ":" in c.train.device else device(c.train).type
 
 
 def begun(folder: Path | None, command: str) -> bool:

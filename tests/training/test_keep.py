@@ -38,7 +38,6 @@ def test_snapshot_does_not_move_with_the_model_and_restores(model: Model) -> Non
     ("metric", "values", "best"),
     [
         ("exact", [10.0, 30.0, 20.0], 2),
-        ("bleu", [10.0, 10.0, 10.0], 1),  # of equals the first
         ("loss", [3.0, 1.0, 2.0], 2),
         ("cer", [30.0, 20.0, 10.0], 3),
         ("loss", [3.0, math.nan, 4.0], 1),
@@ -57,6 +56,19 @@ def test_best_by_the_metric(model: Model, metric: str, values: list[float], best
     assert keep.best.step == best
     assert same(keep.best.weights, weights[best])
     assert keep.since_best == len(values) - best
+
+
+def test_of_equals_the_newest_is_kept_but_patience_counts_it(model: Model) -> None:
+    keep = Keeper("exact", 0)
+    offered = []
+    for step in (1, 2, 3):
+        shift(model, 1.0)
+        offered.append(keep.offer(model, step, 0.0))
+    assert offered == [True, False, False]
+    assert keep.best is not None
+    assert keep.best.step == 3
+    assert same(keep.best.weights, snapshot(model))
+    assert keep.since_best == 2
 
 
 def test_mean_of_the_last(model: Model) -> None:

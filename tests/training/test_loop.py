@@ -251,7 +251,7 @@ def test_a_signal_ends_without_validation(data: Data, scores: Callable[..., Any]
     seen = scores()
     prepared = data()
     stop = Stop()
-    stop.signal = 15
+    stop.heard = 15
     run = Run(prepared, stop=stop)
     outcome = run.go()
     assert (outcome.step, outcome.signal, outcome.why, seen) == (0, 15, "interrupted by SIGTERM", [])

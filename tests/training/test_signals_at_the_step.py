@@ -66,7 +66,7 @@ def test_patience_at_its_end_is_saved_before_the_last_scoring(tmp_path: Path, mo
         patched.setattr(Transduce, "evaluate", interrupted)
         with pytest.raises(Interrupted, match="at step 10"):
             trained(tmp_path / "model", *words)
-    assert [step_of(path) for path in (tmp_path / "model" / "checkpoints").iterdir()] == [10]
+    assert max(step_of(path) for path in (tmp_path / "model" / "checkpoints").iterdir()) == 10
 
 
 def test_a_manifest_that_does_not_say_finished_is_not(tmp_path: Path) -> None:

@@ -53,7 +53,7 @@ def test_the_last_step_is_a_reason() -> None:
 
 def test_what_one_process_hears_all_obey() -> None:
     deaf, hearing = Stop(), Stop()
-    hearing.signal = signal.SIGUSR1
+    hearing.heard = signal.SIGUSR1
     asked = [sum(both) for both in zip(deaf.asked(), hearing.asked(), strict=True)]
     assert deaf.reason(5, 10, asked) == hearing.reason(5, 10, asked) == "interrupted by SIGUSR1"
     assert deaf.signal == signal.SIGUSR1
@@ -80,7 +80,7 @@ def test_under_a_launcher_the_second_signal_is_ignored() -> None:
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
-        assert stop.signal == signal.SIGINT
+        assert stop.heard == signal.SIGINT
 
 
 @pytest.mark.parametrize("number", SIGNALS)
@@ -91,7 +91,7 @@ def test_the_first_signal_is_a_reason_and_the_second_acts_as_before(number: sign
         with stopping() as stop:
             os.kill(os.getpid(), number)
             assert reason(stop) == f"interrupted by {number.name}"
-            assert stop.signal == number
+            assert stop.heard == number
             assert heard == []
             os.kill(os.getpid(), number)
             assert heard == [number]
