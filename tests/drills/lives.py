@@ -28,7 +28,7 @@ from regard.training import checkpoint, run
 from regard.training.checkpoint import KILL_AT, Checkpoints
 
 ROOT = Path(__file__).resolve().parents[2]
-LONGEST = 120.0  # seconds; a life that lasts longer hangs
+LONGEST = 300.0  # seconds; a life that lasts longer hangs, even on a machine with much else to do
 WATCH = "REGARD_DRILL_WATCH"  # for a new process: where the mapped file is
 HOLD = "REGARD_DRILL_HOLD"  # a step that takes half a minute
 
