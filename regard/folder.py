@@ -28,6 +28,7 @@ from regard.models.build import refuse_giants, unfilled
 from regard.models.model import Model
 
 FORMAT = 1
+KEYS = {"format", "finished", "files"}  # of a manifest
 NEEDED = ("config.toml", "tokenizer.json", "model.safetensors")
 FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")  # of plain files beside the manifest, nothing else
 MOST_BYTES = {"config.toml": 1 << 20, "tokenizer.json": 1 << 28, "manifest.json": 1 << 20, "run.json": 1 << 20,
@@ -184,6 +185,8 @@ def check_manifest(folder: Path, needed: tuple[str, ...]) -> None:
         raise FolderError(f"{path}: format {str(found)[:20]!r}, expected a number from 1: damaged")
     if found > FORMAT:
         raise FolderError(f"{folder}: format {found}; this version of regard reads up to format {FORMAT}: upgrade it")
+    for key in sorted(manifest.keys() - KEYS):
+        raise FolderError(f"{path}: {key[:60]!r} is no word of a manifest: damaged or changed by hand")
     for name in sorted({*needed, *manifest["files"]}):
         check_file(folder, name, manifest["files"].get(name))
 

@@ -17,7 +17,7 @@ from safetensors.torch import load_file, save_file
 
 from regard.config import Train
 from regard.errors import FolderError, RegardError
-from regard.folder import listing, shapes_of
+from regard.folder import check_manifest, listing, shapes_of
 from regard.models.model import Model
 from regard.trained import Trained
 from regard.training import checkpoint
@@ -263,6 +263,16 @@ def test_damage_is_seen_and_the_one_before_is_used(
         assert len(told) == 1
         assert "step-00000002" in str(told[0].message)
         assert "\n" not in str(told[0].message)
+
+
+def test_a_flipped_bit_anywhere_in_a_manifest_is_seen(two: Path, tmp_path: Path) -> None:
+    folder = shutil.copytree(two / "checkpoints" / "step-00000002", tmp_path / "x")
+    content = (folder / "manifest.json").read_bytes()
+    for at in range(len(content)):
+        flipped = content[:at] + bytes([content[at] ^ (1 << at % 8)]) + content[at + 1 :]
+        (folder / "manifest.json").write_bytes(flipped)
+        with pytest.raises(FolderError):
+            check_manifest(folder, ("state.json", "weights.safetensors", "optimizer.safetensors"))
 
 
 @pytest.mark.parametrize("name", FILES)
