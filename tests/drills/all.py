@@ -69,14 +69,16 @@ def main() -> None:
     words = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     killed = kill.measure(PRESETS, words.kills, min(3, words.kills), words.seed)
+    print(kill.report(killed), flush=True)
     damaged = corrupt.measure(words.count, words.seed)
+    print(corrupt.report(damaged), flush=True)
     stopped = stop.measure(words.rounds, words.seed)
+    print(stop.report(stopped), flush=True)
     page = PAGE.format(
         command=" ".join(["python -m tests.drills.all", *sys.argv[1:]]), seed=words.seed, machine=machine(),
         versions=", ".join(f"{name} {number}" for name, number in versions().items()), killed=kill.report(killed),
         damaged=corrupt.report(damaged), stopped=stop.report(stopped),
     )  # fmt: skip
-    print(page)
     wrong = [*(line for each in killed for line in each.wrong), *damaged.wrong, *stopped.wrong]
     print("\n".join(wrong))
     words.out.write_text(page, encoding="utf-8")
