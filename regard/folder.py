@@ -102,9 +102,8 @@ def listing(content: bytes) -> dict[str, Any]:
 
 
 def manifest_bytes(listed: dict[str, Any], finished: bool = True) -> bytes:
-    return json.dumps(
-        {"format": FORMAT, "finished": finished, "files": dict(sorted(listed.items()))}, indent=1
-    ).encode()
+    unfinished = {} if finished else {"finished": False}
+    return json.dumps({"format": FORMAT, **unfinished, "files": dict(sorted(listed.items()))}, indent=1).encode()
 
 
 def save(

@@ -176,9 +176,9 @@ def write_pictures(folder: Path, name: str, count: int, part: str) -> str:
 
 
 def test_the_caption_preset_learns_to_name_shapes(tmp_path: Path) -> None:
-    """37 % and 31 % of whole sentences, where guessing finds one in 540; nine words of ten."""
+    """Whole sentences, where guessing finds one in 540; nine words of ten."""
     files = write_pictures(tmp_path, "train", 4000, "train"), write_pictures(tmp_path, "valid", 300, "valid")
-    c = settings("caption", 350, 0.008, tokens=400)
+    c = settings("caption", 600, 0.008, tokens=400)
     found = train(c, *files, quiet=True)[1]
     assert found.metrics["exact"].value >= 12.0
     assert found.facts["token_accuracy_free"] >= 80.0

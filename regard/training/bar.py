@@ -9,6 +9,7 @@ from rich.text import Text
 from regard.training.pace import Pace, digits
 
 WIDTH = 20
+NARROW = 100  # columns, below which the bar is half as long
 REFRESH = 2  # times a second
 
 
@@ -16,6 +17,7 @@ class Bar:
     """Drawn by a thread of its own from what it was last told, so that a step costs no more than an assignment."""
 
     def __init__(self, console: Console, pace: Pace) -> None:
+        self.console = console
         self.pace = pace
         self.step = pace.start[0]
         self.text = ""
@@ -24,12 +26,14 @@ class Bar:
         self.live.start()
 
     def draw(self) -> RenderableType:
+        """What matters most comes first: a narrow terminal cuts off the end."""
         steps = self.pace.plan.steps
         parts = [f"{self.step}/{steps}", self.doing or self.text or "the first steps tell how long it will take"]
         if self.text:
-            parts.append(f"ETA {digits(self.pace.left(self.step))}")
+            parts.insert(1, f"ETA {digits(self.pace.left(self.step))}")
+        width = WIDTH if self.console.width >= NARROW else WIDTH // 2
         line = Table.grid(padding=(0, 1))
-        line.add_row(ProgressBar(steps, self.step, WIDTH), Text(" · ".join(parts), no_wrap=True, overflow="ellipsis"))
+        line.add_row(ProgressBar(steps, self.step, width), Text(" · ".join(parts), no_wrap=True, overflow="ellipsis"))
         return line
 
     def close(self) -> None:

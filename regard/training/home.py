@@ -151,7 +151,7 @@ def stillborn(folder: Path) -> bool:
 def finished(folder: Path) -> bool:
     """Whether the run in this folder has come to its end."""
     manifest = tree_of(folder / "manifest.json")
-    return isinstance(manifest.get("files"), dict) and manifest.get("finished") is True
+    return isinstance(manifest.get("files"), dict) and manifest.get("finished", True) is True
 
 
 def tree_of(path: Path) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from collections import deque
 from dataclasses import dataclass
 from math import ceil
+from statistics import median
 
 from regard.training.stop import Clock
 
@@ -32,14 +33,17 @@ class Pace:
         self.paused = 0.0  # seconds that were not spent on steps
         self.start = (step, clock.seconds())
         self.moments: deque[tuple[int, float]] = deque(maxlen=MOMENTS)
-        self.passing = False  # whether the last moment gives way to the next
+        self.lengths: list[float] = []  # of the first steps, each; their median is not misled by those that were slow
 
-    def stepped(self, step: int, passing: bool = False) -> None:
-        """A step has ended just now. Steps that were not told count all the same."""
-        if self.passing and len(self.moments) > 1:
-            self.moments.pop()
-        self.passing = passing
-        self.moments.append((step, self.clock.seconds() - self.paused))
+    def stepped(self, step: int, first: bool = False) -> None:
+        """A step has ended just now: one of the `first`, each of which is told, or a later one, told now and then."""
+        now = self.clock.seconds() - self.paused
+        if first and self.moments:
+            self.lengths.append(now - self.moments[-1][1])
+        if first:
+            self.moments.clear()
+        if not self.moments or self.moments[-1][0] != step:
+            self.moments.append((step, now))
 
     def validated(self, step: int, seconds: float) -> None:
         self.validation = seconds
@@ -50,11 +54,13 @@ class Pace:
 
     @property
     def measured(self) -> float:
-        """Seconds over which steps have been timed; the first step is not among them, being slower than the rest."""
-        return self.moments[-1][1] - self.moments[0][1] if self.moments else 0.0
+        """Seconds over which first steps have been timed; the very first is not among them, being slower."""
+        return sum(self.lengths)
 
     def step_seconds(self) -> float:
         """Of one step; 0 while nothing is known."""
+        if len(self.moments) < 2 and self.lengths:
+            return median(self.lengths)
         if not self.moments:
             return 0.0
         first, then = self.moments[0] if len(self.moments) > 1 else self.start
@@ -87,7 +93,7 @@ class Pace:
 
     def ending(self) -> float:
         """Seconds to keep back for what follows the last step, while no validation has been timed; 0 = not known."""
-        return (LAST + self.plan.scoring) * self.validation_seconds() if len(self.moments) > 1 else 0.0
+        return (LAST + self.plan.scoring) * self.validation_seconds() if self.lengths or len(self.moments) > 1 else 0.0
 
 
 def about(seconds: float) -> str:

@@ -76,7 +76,7 @@ class Report:
 
     def foretell(self, step: int, at_once: bool) -> None:
         """The first line, once enough is measured, or before any other."""
-        self.pace.stepped(step, passing=True)
+        self.pace.stepped(step, first=True)
         waited = self.clock.seconds() - self.pace.start[1] >= PATIENCE
         if at_once or waited or self.pace.measured >= MEASURED:
             self.announce(step)

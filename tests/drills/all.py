@@ -39,10 +39,10 @@ nothing that the system has in its memory: what a cut of the power would do, thi
 
 Each file of an unfinished run and of a finished model, damaged: in each cell how many mutations were seen and named in
 one line, and after a plus sign how many did no harm and had no word: the run was then trained to its end and was the
-same to the bit, or the model that was loaded was the same. These are the lock, the log of times, the picture of the
-curves, what was logged after the last checkpoint, and doubled blanks in JSON. Of the newest checkpoint, seen means that
-the one before was used and announced (but where both were damaged, having swapped a file); of the one before, that the
-newest was used and that it would have been refused. Milliseconds are those until it was known.
+same to the bit, or the model that was loaded was the same. Such are the lock, the log of times, what was logged after
+the last checkpoint, and doubled blanks in JSON. Of the newest checkpoint, seen means that the one before was used and
+announced (but where both were damaged, having swapped a file); of the one before, that the newest was used and that it
+would have been refused. Milliseconds are those until it was known.
 
 {damaged}
 
@@ -69,14 +69,16 @@ def main() -> None:
     words = parser.parse_args()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     killed = kill.measure(PRESETS, words.kills, min(3, words.kills), words.seed)
+    print(kill.report(killed), flush=True)
     damaged = corrupt.measure(words.count, words.seed)
+    print(corrupt.report(damaged), flush=True)
     stopped = stop.measure(words.rounds, words.seed)
+    print(stop.report(stopped), flush=True)
     page = PAGE.format(
         command=" ".join(["python -m tests.drills.all", *sys.argv[1:]]), seed=words.seed, machine=machine(),
         versions=", ".join(f"{name} {number}" for name, number in versions().items()), killed=kill.report(killed),
         damaged=corrupt.report(damaged), stopped=stop.report(stopped),
     )  # fmt: skip
-    print(page)
     wrong = [*(line for each in killed for line in each.wrong), *damaged.wrong, *stopped.wrong]
     print("\n".join(wrong))
     words.out.write_text(page, encoding="utf-8")

@@ -15,13 +15,13 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from regard.folder import Shapes
 from regard.training.home import finished
-from tests.drills.lives import BEGUN, SAVING, STEP, Life, kill_at
+from tests.drills.lives import BEGUN, SAVING, STEP, Life, Watch, kill_at
 from tests.drills.runs import (
     FOLDER,
     PRESETS,
@@ -113,8 +113,7 @@ class Drill:
         words = self.recipe.train if self.anew else next_words(self.recipe, self.place)
         life = Life(self.place, words, environment(kill), bool(kill and kill.spawn))
         if kill is not None and not kill.boundary and life.until(lambda watch: watch[STEP] >= kill.step):
-            until = time.monotonic() + kill.delay
-            life.until(lambda _: time.monotonic() >= until)
+            life.until(self.moment(kill))
             life.send(signal.SIGKILL)
         end = life.end()
         self.look(life)
@@ -125,6 +124,11 @@ class Drill:
         if end.code != 0 and not self.anew:
             raise AssertionError(f"{self.recipe.preset}: exit code {end.code}: {end.said[-500:]}")
         return False
+
+    def moment(self, kill: Kill) -> Callable[[Watch], bool]:
+        """The delay has passed; or this life is so much quicker than the unbroken run that it would get away."""
+        until, written = time.monotonic() + kill.delay, self.folder / "model.safetensors"
+        return lambda watch: time.monotonic() >= until or watch[STEP] > kill.step + 1 or written.exists()
 
     def count(self, kill: Kill, life: Life) -> None:
         self.found.kills += 1

@@ -61,6 +61,7 @@ def made(now: SimpleNamespace, monkeypatch: pytest.MonkeyPatch) -> Iterator[Make
     for name in ("CI", "NO_COLOR", "FORCE_COLOR"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setenv("COLUMNS", "80")
     yield make
     for report in reports:
         report.close()
@@ -93,7 +94,7 @@ def test_the_first_line_tells_how_long_within_20_seconds(made: Make, now: Simple
     assert now.seconds <= 20.0
     assert re.fullmatch(r"training: .+, until (\w\w\w )?\d\d:\d\d", screen.lines[0])
     assert screen.lines[1] == "a note"
-    told = {0.01: "a few seconds", 0.5: "about 9 minutes", 4.0: "about 1 hours", 15.0: "about 4.5 hours"}
+    told = {0.01: "a few seconds", 0.5: "about 9 minutes", 4.0: "about 69 minutes", 15.0: "about 4.5 hours"}
     assert told[each] in screen.lines[0]
 
 
@@ -199,7 +200,7 @@ def test_a_terminal_has_a_bar_and_curves_in_the_line(made: Make, now: SimpleName
     for step in (20, 40):
         report.validated({"step": step, "valid_exact": float(step)}, [], keeper(step, step, 0), 1.0)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", screen.getvalue())
-    assert "40/40 · loss 1.0000 · rate 1.00e-03 · 100 tokens/s · ETA 0:1" in shown
+    assert "━━━━━━━━━━ 40/40 · ETA 0:20 · loss 1.0000 · rate 1.00e-03 · 100 tokens/s" in shown
     assert "exact ▁█ · training loss ▁" in shown
     assert "step 40/40" not in shown  # no line for what the bar tells
 

@@ -88,7 +88,7 @@ def test_killed_after_the_last_step_and_resumed_is_the_same(
     with monkeypatch.context() as patch:
         patch.setattr(Transduce, "evaluate", evaluate)
         if moment == "saving":
-            patch.setattr(run, "pictures", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+            patch.setattr(run.Report, "curves", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
         assert runs.train_in_child(tmp_path / "m") == -signal.SIGKILL
     assert not finished(tmp_path / "m")
     resume(tmp_path / "m", quiet=True)

@@ -12,7 +12,6 @@ from regard.data import builtin
 from regard.errors import Interrupted, RegardError
 from regard.tasks.transduce import Transduce
 from regard.training.checkpoint import step_of
-from regard.training.home import finished
 from regard.training.run import resume, train
 
 WORDS = ["encoder.width=16", "decoder.width=16", "train.steps=15", "train.validate_steps=5", "train.average=3",
@@ -67,14 +66,6 @@ def test_patience_at_its_end_is_saved_before_the_last_scoring(tmp_path: Path, mo
         with pytest.raises(Interrupted, match="at step 10"):
             trained(tmp_path / "model", *words)
     assert max(step_of(path) for path in (tmp_path / "model" / "checkpoints").iterdir()) == 10
-
-
-def test_a_manifest_that_does_not_say_finished_is_not(tmp_path: Path) -> None:
-    folder = trained(tmp_path / "model")
-    assert finished(folder)
-    manifest = folder / "manifest.json"
-    manifest.write_text(manifest.read_text(encoding="utf-8").replace('"finished"', '"finishee"'), encoding="utf-8")
-    assert not finished(folder)
 
 
 def test_out_of_memory_in_validation_says_what_to_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
