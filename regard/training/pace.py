@@ -59,13 +59,15 @@ class Pace:
 
     def step_seconds(self) -> float:
         """Of one step; 0 while nothing is known."""
-        if len(self.moments) < 2 and self.lengths:
+        if len(self.moments) > 1:
+            (first, then), (last, now) = self.moments[0], self.moments[-1]
+            return max(0.0, now - then) / max(1, last - first)
+        if self.lengths:
             return median(self.lengths)
-        if not self.moments:
-            return 0.0
-        first, then = self.moments[0] if len(self.moments) > 1 else self.start
-        last, now = self.moments[-1]
-        return max(0.0, now - then) / max(1, last - first)
+        step, seconds = self.start
+        if step:  # all that the run has taken before it was resumed
+            return seconds / step
+        return self.moments[-1][1] - seconds if self.moments else 0.0
 
     def validation_seconds(self) -> float:
         return self.plan.guess * self.step_seconds() if self.validation is None else self.validation

@@ -86,17 +86,19 @@ def test_first_steps_are_judged_by_their_median() -> None:
     assert pace.step_seconds() == 3.0
 
 
-@pytest.mark.parametrize(("step", "validations"), [(0, 4), (24, 4), (25, 4), (26, 3), (75, 2), (100, 1)])
+@pytest.mark.parametrize(("step", "validations"), [(1, 4), (24, 4), (25, 4), (26, 3), (75, 2), (100, 1)])
 def test_a_resumed_run_knows_which_validations_are_left(step: int, validations: int) -> None:
     """A checkpoint stands before the validation of its step."""
-    pace = Pace(PLAN, Standing(500.0), step, validation=10.0)
-    assert pace.left(step) == (validations + 3) * 10.0
+    pace = Pace(PLAN, Standing(2.0 * step), step, validation=10.0)
+    assert pace.left(step) == (100 - step) * 2.0 + (validations + 3) * 10.0
 
 
 def test_a_resumed_run_is_timed_anew() -> None:
     clock = Standing(500.0)
     pace = Pace(PLAN, clock, 40, validation=10.0)
-    after(clock, pace, range(41, 44), 1.0)
+    after(clock, pace, range(41, 42), 9.0)
+    assert pace.step_seconds() == 12.5  # 40 steps in 500 seconds tell more than a slow first one
+    after(clock, pace, range(42, 44), 1.0)
     assert pace.left(43) == 57 * 1.0 + (3 + 3) * 10.0
 
 
