@@ -14,7 +14,7 @@ from torch import Tensor
 
 from regard.data.batch import pad
 from regard.engine.draft import Draft
-from regard.engine.library import Floats, Instruction, Ints, Library, Orders, Register, library
+from regard.engine.library import Doubles, Floats, Instruction, Ints, Library, Orders, Register, library
 from regard.engine.lower import Unknown, lower
 from regard.errors import UsageError
 from regard.models.model import Model
@@ -108,18 +108,23 @@ class Engine:
         handle = self.library.search(self.handle, ids, offsets, pointer(limits), states, len(limits),
                                      ctypes.byref(orders))  # fmt: skip
         try:
-            return [self.found(handle, number) for number in range(len(limits))]
+            return self.found(handle, len(limits))
         finally:
             self.library.found_free(handle)
 
-    def found(self, handle: int, source: int) -> list[Hypothesis]:
-        return [self.hypothesis(handle, source, rank) for rank in range(self.library.found(handle, source))]
-
-    def hypothesis(self, handle: int, source: int, rank: int) -> Hypothesis:
-        length = self.library.found_length(handle, source, rank)
-        tokens, logs = np.empty(length, np.int32), np.empty(length, np.float32)
-        score = self.library.found_text(handle, source, rank, pointer(tokens), logs.ctypes.data_as(Floats))
-        return Hypothesis(tuple(tokens[:-1].tolist()), tuple(logs.tolist()), score)
+    def found(self, handle: int, sources: int) -> list[list[Hypothesis]]:
+        """What a search left behind, source after source."""
+        counts = np.empty(sources, np.int32)
+        self.library.found(handle, pointer(counts))
+        lengths, scores = np.empty(counts.sum(), np.int32), np.empty(counts.sum())
+        self.library.found_lengths(handle, pointer(lengths), scores.ctypes.data_as(Doubles))
+        tokens, logs = np.empty(lengths.sum(), np.int32), np.empty(lengths.sum(), np.float32)
+        self.library.found_texts(handle, pointer(tokens), logs.ctypes.data_as(Floats))
+        written, sure, ends = tokens.tolist(), logs.tolist(), lengths.cumsum().tolist()
+        made = [Hypothesis(tuple(written[end - length : end - 1]), tuple(sure[end - length : end]), score)
+                for end, length, score in zip(ends, lengths.tolist(), scores.tolist(), strict=True)]  # fmt: skip
+        last = counts.cumsum().tolist()
+        return [made[end - count : end] for end, count in zip(last, counts.tolist(), strict=True)]
 
     # ── an encoder alone ─────────────────────────────────────────────────────────────────────────────────────────────
 

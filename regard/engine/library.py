@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 Ints = POINTER(c_int32)
 Floats = POINTER(c_float)
-REGISTERS_READ, REGISTERS_STEP = 0, 2
+Doubles = POINTER(c_double)
 
 
 class Instruction(ctypes.Structure):
@@ -43,9 +43,9 @@ SIGNATURES = {
     "program": ([c_void_p, c_int32, POINTER(Register), c_int32, POINTER(Instruction), c_int32], None),
     "finish": ([c_void_p, *[c_int32] * 6, Ints, Ints, Ints, c_int32], None),
     "search": ([c_void_p, Ints, Ints, Ints, Floats, c_int32, POINTER(Orders)], c_void_p),
-    "found": ([c_void_p, c_int32], c_int32),
-    "found_length": ([c_void_p, c_int32, c_int32], c_int32),
-    "found_text": ([c_void_p, c_int32, c_int32, Ints, Floats], c_double),
+    "found": ([c_void_p, Ints], None),
+    "found_lengths": ([c_void_p, Ints, Doubles], None),
+    "found_texts": ([c_void_p, Ints, Floats], None),
     "found_free": ([c_void_p], None),
     "session": ([c_void_p, Ints, Ints, Floats, c_int32], c_void_p),
     "step": ([c_void_p, Ints, Ints, c_int32, Floats], None),

@@ -41,7 +41,7 @@ struct Look {  // how one attention compares
 };
 
 struct Kernels {  // the arithmetic, for one kind of processor
-  int columns, whole_bytes;
+  int columns;
   void (*activate)(float*, int, int);
   void (*glu)(float*, const float*, int);
   void (*gru)(float*, const float*, const float*, const float*, int);
@@ -56,7 +56,7 @@ struct Kernels {  // the arithmetic, for one kind of processor
   void (*product)(const float*, int, int, const float*, const float*, float*, int);
   void (*pack_whole)(int8_t*, const int8_t*, int, int);
   void (*whole_product)(const float*, int, int, const int8_t*, const int32_t*, const float*, const float*, float*, int);
-  void (*log_probabilities)(float*, int);
+  float (*log_total)(float*, int);
   int (*above)(const float*, int, float, int);
 };
 
@@ -80,13 +80,11 @@ namespace avx512 {
 #define VECTORS 4
 #define ROWS_AT_ONCE 6
 #define VNNI 1
-#define WHOLE_BYTES 1
 #include "kernels.inc"
 #undef LANES
 #undef VECTORS
 #undef ROWS_AT_ONCE
 #undef VNNI
-#undef WHOLE_BYTES
 #undef INLINE
 }  // namespace avx512
 #pragma GCC pop_options
@@ -97,13 +95,11 @@ namespace avx2 {
 #define VECTORS 2
 #define ROWS_AT_ONCE 6
 #define AVX2 1
-#define WHOLE_BYTES 2
 #include "kernels.inc"
 #undef LANES
 #undef VECTORS
 #undef ROWS_AT_ONCE
 #undef AVX2
-#undef WHOLE_BYTES
 #undef INLINE
 }  // namespace avx2
 #pragma GCC pop_options
@@ -112,7 +108,6 @@ namespace any {
 #define LANES 4
 #define VECTORS 2
 #define ROWS_AT_ONCE 4
-#define WHOLE_BYTES 1
 #include "kernels.inc"
 }  // namespace any
 
@@ -683,6 +678,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
   std::vector<Line> lines;
   std::vector<std::unique_ptr<Job>> jobs;
   std::vector<char> forbidden;
+  Numbers totals;
 
   Search(const Engine& e, const Sources& s, const Wish& w, const std::vector<int>& o, std::atomic<int>& n,
          std::vector<std::vector<Hypothesis>>& f)
@@ -729,7 +725,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
     int speaking = 0;
     for (int r = 0; r < n; r++)
       if (lines[r].job->fed >= lines[r].job->length) said[r] = speaking++;
-    const float* log = speak(states, said, n, speaking);
+    const float* logits = speak(states, said, n, speaking);
     std::vector<Line> going;
     for (int first = 0; first < n;) {
       Job& job = *lines[first].job;
@@ -741,7 +737,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
         going.push_back(lines[first]);
         going.back().token = job.fed < job.length ? job.ids[job.fed] : wish.first;
       } else {
-        advance(job, first, last, log + size_t(said[first]) * machine.vocabulary(), index, going);
+        advance(job, first, last, logits + size_t(said[first]) * machine.vocabulary(), &totals[said[first]], index, going);
       }
       first = last;
     }
@@ -751,7 +747,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
                jobs.end());
   }
 
-  // Log probabilities of the rows that are past their source.
+  // Logits of the rows that are past their source, and in `totals` what makes log probabilities of them.
   const float* speak(const float* states, const std::vector<int>& said, int n, int speaking) {
     const int width = engine.programs[2].registers[engine.last].width;
     if (speaking < n) {
@@ -761,15 +757,17 @@ struct Search {  // one worker: it takes sources from the common queue until the
           std::memcpy(&machine.other[size_t(said[r]) * width], states + size_t(r) * width, width * sizeof(float));
       states = machine.other.data();
     }
-    float* log = machine.logits_of(states, speaking);
+    float* logits = machine.logits_of(states, speaking);
+    totals.resize(speaking);
     for (int r = 0; r < speaking; r++)
-      machine.kernels.log_probabilities(log + size_t(r) * machine.vocabulary(), machine.vocabulary());
-    return log;
+      totals[r] = machine.kernels.log_total(logits + size_t(r) * machine.vocabulary(), machine.vocabulary());
+    return logits;
   }
 
   // The best continuations of one source: ended ones are set apart, the others go on.
-  void advance(Job& job, int first, int last, const float* log, std::vector<int>& index, std::vector<Line>& going) {
-    std::vector<Candidate> best = candidates(job, first, last, log);
+  void advance(Job& job, int first, int last, const float* logits, const float* total, std::vector<int>& index,
+               std::vector<Line>& going) {
+    std::vector<Candidate> best = candidates(job, first, last, logits, total);
     double best_live = -INFINITY;
     std::vector<Line> live;
     std::vector<int> from_row;
@@ -794,20 +792,21 @@ struct Search {  // one worker: it takes sources from the common queue until the
   }
 
   // The `width` best pairs of a row and a token, best first; of equal ones the earlier row, then the lower token.
-  std::vector<Candidate> candidates(const Job& job, int first, int last, const float* log) {
+  std::vector<Candidate> candidates(const Job& job, int first, int last, const float* logits, const float* total) {
     const int vocabulary = machine.vocabulary();
     std::vector<Candidate> best;
     const bool given = job.at < wish.prefix_count, over = job.at >= job.limit;
-    for (int r = first; r < last; r++, log += vocabulary) {
-      if (given || over) keep(best, r, given ? wish.prefix[job.at] : int32_t(END), log);
-      else open_choice(best, r, log, job.at < wish.min_length);
+    for (int r = first; r < last; r++, logits += vocabulary, total++) {
+      if (given || over) keep(best, r, given ? wish.prefix[job.at] : int32_t(END), logits, *total);
+      else open_choice(best, r, logits, *total, job.at < wish.min_length);
     }
     std::sort(best.begin(), best.end(), better);
     return best;
   }
 
-  void keep(std::vector<Candidate>& best, int row, int32_t token, const float* log) {
-    const Candidate each = {lines[row].sum + double(log[token]), row, token, log[token]};
+  void keep(std::vector<Candidate>& best, int row, int32_t token, const float* logits, float total) {
+    const float log = logits[token] - total;
+    const Candidate each = {lines[row].sum + double(log), row, token, log};
     if (int(best.size()) == wish.width && !better(each, best.front())) return;
     best.push_back(each);
     std::push_heap(best.begin(), best.end(), better);  // the worst stands in front
@@ -816,26 +815,26 @@ struct Search {  // one worker: it takes sources from the common queue until the
     best.pop_back();
   }
 
-  void open_choice(std::vector<Candidate>& best, int row, const float* log, bool too_short) {
+  void open_choice(std::vector<Candidate>& best, int row, const float* logits, float total, bool too_short) {
     const int vocabulary = machine.vocabulary();
     bool any = false;
     for (int token = 0; token < vocabulary; token++) {
-      token = machine.kernels.above(log, vocabulary, bar(best, row), token);
+      token = machine.kernels.above(logits, vocabulary, bar(best, row, total), token);
       if (token >= vocabulary) break;
       if (forbidden[token] || (token == END && too_short)) continue;
       any = true;
-      keep(best, row, token, log);
+      keep(best, row, token, logits, total);
     }
     if (any) return;
     for (int token = 0; token < vocabulary; token++)
       if (!forbidden[token] && !(token == END && too_short)) return;
-    keep(best, row, END, log);  // there is no way on but the end
+    keep(best, row, END, logits, total);  // there is no way on but the end
   }
 
-  // A log probability that no candidate of this row may lie below; a hair lower than it might be.
-  float bar(const std::vector<Candidate>& best, int row) const {
+  // A logit that no further candidate of this row may lie below; a hair lower than it might be.
+  float bar(const std::vector<Candidate>& best, int row, float total) const {
     if (int(best.size()) < wish.width) return -INFINITY;
-    const double needed = best.front().total - lines[row].sum;
+    const double needed = best.front().total - lines[row].sum + total;
     return float(needed - 1e-6 * (1.0 + std::fabs(needed)));
   }
 
@@ -991,19 +990,28 @@ void* regard_search(const void* from, const int32_t* ids, const int32_t* offsets
   return found;
 }
 
-int32_t regard_found(const void* from, int32_t source) {
-  return int32_t(static_cast<const Found*>(from)->hypotheses[source].size());
+// How many hypotheses each source has.
+void regard_found(const void* from, int32_t* counts) {
+  for (const auto& each : static_cast<const Found*>(from)->hypotheses) *counts++ = int32_t(each.size());
 }
 
-int32_t regard_found_length(const void* from, int32_t source, int32_t number) {
-  return int32_t(static_cast<const Found*>(from)->hypotheses[source][number].logs.size());
+// The length of each, its end included, and its score: source after source, best first.
+void regard_found_lengths(const void* from, int32_t* lengths, double* scores) {
+  for (const auto& source : static_cast<const Found*>(from)->hypotheses)
+    for (const Hypothesis& each : source) {
+      *lengths++ = int32_t(each.logs.size());
+      *scores++ = each.score;
+    }
 }
 
-double regard_found_text(const void* from, int32_t source, int32_t number, int32_t* tokens, float* logs) {
-  const Hypothesis& each = static_cast<const Found*>(from)->hypotheses[source][number];
-  std::copy(each.tokens.begin(), each.tokens.end(), tokens);
-  std::copy(each.logs.begin(), each.logs.end(), logs);
-  return each.score;
+// Tokens and log probabilities of all, one after the other, each with its end.
+void regard_found_texts(const void* from, int32_t* tokens, float* logs) {
+  for (const auto& source : static_cast<const Found*>(from)->hypotheses)
+    for (const Hypothesis& each : source) {
+      tokens = std::copy(each.tokens.begin(), each.tokens.end(), tokens);
+      *tokens++ = END;
+      logs = std::copy(each.logs.begin(), each.logs.end(), logs);
+    }
 }
 
 void regard_found_free(void* found) { delete static_cast<Found*>(found); }
