@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -11,6 +12,7 @@ from regard import config, folder
 from regard.data.read import Columns, Example, Table, escape, read
 from regard.data.tokens import END
 from regard.data.vocabulary import Vocabulary
+from regard.engine.engine import Engine, check_precision, engine
 from regard.errors import DataError, RegardError, UsageError
 from regard.models.model import Model
 from regard.models.threads import threads
@@ -26,16 +28,24 @@ Text = str | tuple[str, ...]  # a source: one text, or one for each source colum
 class Trained:
     """A model that answers: `model(text)`, `model.run(texts)`, `model.score(file)`, `model.look(text)`."""
 
-    def __init__(self, c: config.Config, vocabulary: Vocabulary, model: Model) -> None:
+    def __init__(self, c: config.Config, vocabulary: Vocabulary, model: Model, precision: str = "fp32") -> None:
         self.config = c
         self.vocabulary = vocabulary
         self.model = model
+        self.precision = precision
         self.task = task(c, vocabulary)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Trained":
+    def load(cls, path: str | Path, precision: str = "fp32") -> "Trained":
+        """A saved model; it decodes in `fp32` or, sooner and a little less exactly, in `int8`."""
+        check_precision(precision)
         saved = folder.load(Path(path))
-        return cls(saved.config, saved.vocabulary, saved.model)
+        return cls(saved.config, saved.vocabulary, saved.model, precision)
+
+    @cached_property
+    def decoding(self) -> Model | Engine:
+        """What decodes: an engine made of the weights as they are at the first use, or the model itself."""
+        return engine(self.model.eval(), self.precision)
 
     def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
         folder.save(Path(path), self.config, self.vocabulary, self.model, others or {})
@@ -54,7 +64,7 @@ class Trained:
         items = {number: self.item(text, number) for number, text in enumerate(given, first_number)
                  if any(columns(text))}  # fmt: skip
         with threads(self.model):
-            answers = self.task.answer(self.model.eval(), list(items.values()), wanted, list(items))
+            answers = self.task.answer(self.decoding, list(items.values()), wanted, list(items))
         found = dict(zip(items, answers, strict=True))
         nothing = Answer("", 0.0, 1.0)
         return [found.get(number, nothing) for number in range(first_number, first_number + len(given))]
@@ -66,7 +76,7 @@ class Trained:
         items = [replace(self.item(text, number), target=self.vocabulary.target.encode(target).ids)
                  for number, (text, target) in enumerate(zip(texts, targets, strict=True))]  # fmt: skip
         with threads(self.model):
-            return self.task.likelihood(self.model.eval(), items, self.wish())
+            return self.task.likelihood(self.decoding, items, self.wish())
 
     def wish(self, beam: int | None = None, sampling: Sampling | None = None) -> Wish:
         """What the config says about searching, or another beam."""
@@ -106,7 +116,9 @@ class Trained:
             warnings.warn(line, stacklevel=2)
         items = [self.read_item(example, table) for example in table.examples]
         with threads(self.model):
-            return self.task.evaluate(self.model.eval(), items, table.examples, self.wish(beam))
+            return self.task.evaluate(
+                self.model.eval(), items, table.examples, self.wish(beam), precision=self.precision
+            )
 
     def read_item(self, example: Example, table: Table) -> Item:
         """An example of a file as numbers; what is wrong with it is told with file and line."""
@@ -130,7 +142,7 @@ class Trained:
         item = self.item(text)
         source, shown = self.source_tokens(text, item), "\t".join(columns(text))
         with threads(self.model):
-            answer = self.task.answer(self.model.eval(), [item], self.wish(beam), [0])[0]
+            answer = self.task.answer(self.decoding, [item], self.wish(beam), [0])[0]
             return record(self.task, self.model, item, source, shown, answer)
 
     def source_tokens(self, text: Text, item: Item) -> list[Token]:

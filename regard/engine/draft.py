@@ -161,7 +161,8 @@ class Writer:
         value: float = 1.0,
     ) -> int:
         out = self.sheet.register(width, domain)
-        self.lines.append(Line(operation, out, *inputs, number=number, value=value))
+        a, b, c = (*inputs, NOTHING, NOTHING, NOTHING)[:3]
+        self.lines.append(Line(operation, out, a, b, c, number, value))
         return out
 
     def like(self, operation: Operation, a: int, width: int, number: tuple[int, ...] = (), value: float = 1.0) -> int:

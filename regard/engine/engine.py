@@ -1,6 +1,7 @@
-"""A Model in, an Engine out that decodes as the model does: sooner, and for each source the same whatever its company."""
+"""A Model in, an Engine out that decodes as the model does: sooner, and the same for a source in every company."""
 
 import ctypes
+import os
 import weakref
 from collections.abc import Sequence
 from ctypes import c_float, c_int32
@@ -100,7 +101,7 @@ class Engine:
         limits = integers(demand.limit_R.numpy())
         self.reach(int(sources.lengths.max(initial=0) + limits.max(initial=0)) + 2)
         prefix, never, stop = (integers(np.array(values)) for values in (common_prefix(demand), rules.never, [0]))
-        workers = min(max(1, torch.get_num_threads()), -(-len(limits) // 4))
+        workers = min(cores(), -(-len(limits) // 4))
         batch = max(1, min(batch, -(-len(limits) // workers)))
         orders = Orders(width, batch, workers, rules.first, rules.min_length, len(never), len(prefix), width, penalty,
                         pointer(never), pointer(prefix), pointer(stop))  # fmt: skip
@@ -136,15 +137,15 @@ class Engine:
         ids_pointer, offsets, _ = sources.pointers()
         out = ctypes.cast(states_TD.data_ptr(), Floats)
         self.library.states(self.handle, ids_pointer, offsets, len(sources.lengths), out)
-        return list(states_TD.split(sources.lengths.tolist()))
+        return list(torch.split(states_TD, sources.lengths.tolist()))
 
-    def output(self, states_TD: Tensor) -> Tensor:
-        """Logits of states."""
-        states_TD = states_TD.contiguous()
-        logits_TV = torch.empty(len(states_TD), self.vocabulary)
-        self.library.output(self.handle, ctypes.cast(states_TD.data_ptr(), Floats), len(states_TD),
-                            ctypes.cast(logits_TV.data_ptr(), Floats))  # fmt: skip
-        return logits_TV
+    def output(self, states_BTD: Tensor) -> Tensor:
+        """Logits of states: as `Model.output`."""
+        states_BTD = states_BTD.contiguous()
+        logits_BTV = torch.empty(*states_BTD.shape[:2], self.vocabulary)
+        self.library.output(self.handle, ctypes.cast(states_BTD.data_ptr(), Floats), states_BTD.shape[:2].numel(),
+                            ctypes.cast(logits_BTV.data_ptr(), Floats))  # fmt: skip
+        return logits_BTV
 
 
 @dataclass(frozen=True)
@@ -179,6 +180,12 @@ class Sources:
         return ids, pointer(offsets), None if self.states is None else self.states.ctypes.data_as(Floats)
 
 
+def cores() -> int:
+    """Workers that may work side by side. They never wait for each other, so all cores are used, whatever the size."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(allowed, int(os.environ.get("OMP_NUM_THREADS") or allowed)))
+
+
 def common_prefix(demand: Demands) -> list[int]:
     """The tokens that every output begins with; the engine knows no others."""
     row: list[int] = demand.prefix_RT[0].tolist() if len(demand.prefix_RT) else []
@@ -207,7 +214,7 @@ def load(found: Library, draft: Draft, whole: bool, level: int) -> int:
     for which, (registers, lines) in enumerate(
         ((draft.read.registers, draft.read.lines), ([], draft.hold), (draft.step.registers, draft.step.lines))
     ):
-        made = (Register * len(registers))(*registers)
+        made = (Register * len(registers))(*(Register(*each) for each in registers))
         steps = (Instruction * len(lines))(*(instruction(line) for line in lines))
         found.program(handle, which, made, len(registers), steps, len(lines))
     lists = [(c_int32 * len(each))(*each) for each in (draft.first_state, draft.state, draft.next_state)]
@@ -221,10 +228,14 @@ def instruction(line: Any) -> Instruction:
     return Instruction(line.operation, line.out, line.a, line.b, line.c, numbers, line.value)
 
 
-def engine(model: Model, precision: str = "fp32") -> Engine | Model:
-    """The model as an engine; the model itself where there is no library, or where it has a part of its own."""
+def check_precision(precision: str) -> None:
     if precision not in PRECISIONS:
         raise UsageError(f"precision {precision!r}: expected one of {', '.join(PRECISIONS)}")
+
+
+def engine(model: Model, precision: str = "fp32") -> Engine | Model:
+    """The model as an engine; the model itself where there is no library, or where it has a part of its own."""
+    check_precision(precision)
     found = library()
     weight = model.output.weight
     if found is None or weight.device.type != "cpu" or weight.dtype != torch.float32:

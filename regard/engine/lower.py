@@ -98,7 +98,9 @@ class Lowering:
 
     def loop(self, layer: nn.Module, x: int) -> int:
         assert isinstance(layer, Loop)
-        made = [self.one_way(cell, x, back) for cell, back in ((layer.forward_cell, 0), (layer.backward_cell, 1)) if cell]
+        made = [
+            self.one_way(cell, x, back) for cell, back in ((layer.forward_cell, 0), (layer.backward_cell, 1)) if cell
+        ]
         outs, finals = [out for out, _ in made], [final for _, final in made]
         if len(made) == 1:
             self.finals.append(finals[0])
@@ -130,7 +132,9 @@ class Lowering:
     def block(self, writer: Writer, block: nn.Module, x: int, position: Position, memory: int) -> int:
         """One block over the source, or over the rows of a step; `memory` is the number of the cross-attention."""
         assert isinstance(block, Block)
-        found = self.self_attention(writer, block.self_attention, self.before(writer, block, x, block.self_norm), position)
+        found = self.self_attention(
+            writer, block.self_attention, self.before(writer, block, x, block.self_norm), position
+        )
         x = self.beyond(writer, block, x, found, block.self_norm)
         if block.cross_attention is not None and block.cross_norm is not None:
             seen = self.before(writer, block, x, block.cross_norm)
@@ -352,4 +356,5 @@ class Lowering:
 
 def block_diagonal(weight_HRK: Tensor) -> Tensor:
     """The weights of each head on the diagonal of one matrix: (H R, H K)."""
-    return torch.block_diag(*weight_HRK)
+    made: Tensor = torch.block_diag(*weight_HRK)  # type: ignore[no-untyped-call]
+    return made
