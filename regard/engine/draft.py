@@ -125,6 +125,7 @@ class Draft:
     memories: int = 0
     entries: int = 0
     prefix: bool = False
+    most: dict[Domain, int] = field(default_factory=dict)  # learned positions of the source and of the target
 
     def linear(self, weight: Tensor, bias: Tensor | None) -> int:
         self.linears.append((numbers(weight), None if bias is None else numbers(bias)))

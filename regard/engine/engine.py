@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from regard.data.batch import pad
-from regard.engine.draft import Draft
+from regard.engine.draft import Domain, Draft
 from regard.engine.library import Doubles, Floats, Instruction, Ints, Library, Orders, Register, library
 from regard.engine.lower import Unknown, lower
 from regard.errors import UsageError
+from regard.layers.positions import beyond
 from regard.models.model import Model
 from regard.search.rules import Demands, Rules
 from regard.search.write import Hypothesis
 
-LONGEST = 1024  # positions that are laid out at first; more when a text wants them
 PRECISIONS = ("fp32", "int8")
 
 
@@ -32,6 +32,8 @@ class Reading:
 
     session: "Session"
     index_R: Tensor
+    source: int  # tokens of the longest
+    target: int = 0  # tokens fed so far
 
     def rows(self, index_R: Tensor) -> "Reading":
         return replace(self, index_R=self.index_R[index_R])
@@ -53,39 +55,39 @@ class Engine:
         self.model = model
         self.library = found
         self.precision = precision
-        self.level = level
-        self.longest = 0
-        self.reach(LONGEST)
+        self.draft = lower(model)
+        self.handle = load(found, self.draft, precision == "int8", level)
+        weakref.finalize(self, found.engine_free, self.handle)
+        self.vocabulary = len(self.draft.linears[self.draft.output][0])
 
     device = torch.device("cpu")
 
-    def reach(self, longest: int) -> None:
-        """Makes sure that texts may be so long."""
-        if longest <= self.longest:
-            return
-        self.longest = max(longest, 2 * self.longest)
-        self.draft = lower(self.model, self.longest)
-        self.handle = load(self.library, self.draft, self.precision == "int8", self.level)
-        weakref.finalize(self, self.library.engine_free, self.handle)
-        self.vocabulary = len(self.draft.linears[self.draft.output][0])
+    def check(self, source: int, target: int) -> None:
+        """Learned positions end somewhere."""
+        target += source if self.draft.prefix else 0
+        for length, domain in ((source, Domain.TOKENS), (target, Domain.ROWS)):
+            if length > self.draft.most.get(domain, length):
+                raise beyond(length, self.draft.most[domain])
 
     # ── step by step ─────────────────────────────────────────────────────────────────────────────────────────────────
 
     def reading(self, source: Tensor, mask_BS: Tensor | None = None) -> Reading:
         """What a search starts from, one row for each source: as `Model.reading`."""
         sources = Sources.of(self, source, mask_BS)
-        self.reach(int(sources.lengths.max(initial=0)) + LONGEST)
+        longest = int(sources.lengths.max(initial=0))
+        self.check(longest, 0)
         handle = self.library.session(self.handle, *sources.pointers(), len(sources.lengths))
-        return Reading(Session(self, handle), torch.arange(len(sources.lengths)))
+        return Reading(Session(self, handle), torch.arange(len(sources.lengths)), longest)
 
     def step(self, token_R: Tensor, reading: Reading) -> tuple[Tensor, Reading]:
         """One token for each row in, logits of the next out: as `Model.step`. A reading serves for one step."""
         count = len(token_R)
+        self.check(reading.source, reading.target + 1)
         logits_RV = torch.empty(count, self.vocabulary)
         index, token = integers(reading.index_R.numpy()), integers(token_R.numpy())
         out = ctypes.cast(logits_RV.data_ptr(), Floats)
         self.library.step(reading.session.handle, pointer(index), pointer(token), count, out)
-        return logits_RV, replace(reading, index_R=torch.arange(count))
+        return logits_RV, replace(reading, index_R=torch.arange(count), target=reading.target + 1)
 
     # ── whole searches ───────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -99,7 +101,7 @@ class Engine:
         """
         sources = Sources.of(self, source, mask_BS)
         limits = integers(demand.limit_R.numpy())
-        self.reach(int(sources.lengths.max(initial=0) + limits.max(initial=0)) + 2)
+        self.check(int(sources.lengths.max(initial=0)), int(limits.max(initial=0)) + 1)
         prefix, never, stop = (integers(np.array(values)) for values in (common_prefix(demand), rules.never, [0]))
         workers = min(cores(), -(-len(limits) // 4))
         batch = max(1, min(batch, -(-len(limits) // workers)))
@@ -132,7 +134,7 @@ class Engine:
     def states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
         """The encoder's state at each token of each source."""
         sources = Sources.of_ids(ids)
-        self.reach(int(sources.lengths.max(initial=0)) + 1)
+        self.check(int(sources.lengths.max(initial=0)), 0)
         states_TD = torch.empty(int(sources.lengths.sum()), self.draft.read.width(self.draft.states))
         ids_pointer, offsets, _ = sources.pointers()
         out = ctypes.cast(states_TD.data_ptr(), Floats)

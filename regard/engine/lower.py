@@ -23,6 +23,7 @@ from regard.models.decoders import AttentionDecoder, ConvolutionalDecoder, Convo
 from regard.models.encoders import AttentionEncoder, ConvolutionalEncoder, Encoder, RecurrentEncoder
 from regard.models.model import Model
 
+NEAR = 1024  # positions that are laid out; sines of further ones are computed where they are wanted
 CELLS: dict[type, int] = {Cell: 0, Gru: 1, Lstm: 2}
 BENDS = {F.relu: Activation.RELU, F.gelu: Activation.GELU, F.silu: Activation.SILU}
 
@@ -31,16 +32,15 @@ class Unknown(Exception):
     """A part that the engine has no operation for."""
 
 
-def lower(model: Model, longest: int) -> Draft:
-    """The model as instructions, for positions below `longest`."""
-    return Lowering(model, longest).draft
+def lower(model: Model) -> Draft:
+    """The model as instructions."""
+    return Lowering(model).draft
 
 
 class Lowering:
     """Goes through a model once, from the source's embedding to the output layer."""
 
-    def __init__(self, model: Model, longest: int) -> None:
-        self.longest = longest
+    def __init__(self, model: Model) -> None:
         self.draft = Draft(prefix=model.prefix)
         self.reading = Writer(self.draft, self.draft.read, self.draft.read.lines)
         self.holding = Writer(self.draft, self.draft.read, self.draft.hold)
@@ -85,9 +85,10 @@ class Lowering:
         width = writer.sheet.width(x)
         match position:
             case Sinusoidal():
-                table = waves(torch.arange(self.longest)[None], width)[0]
+                table = waves(torch.arange(NEAR)[None], width)[0]
             case Learned():
                 table = position.table
+                self.draft.most[writer.sheet.domain(x)] = len(table)
             case Rotary() | Relative() | Alibi():
                 return x
             case _ if type(position) is Position:
@@ -220,7 +221,7 @@ class Lowering:
         width = writer.sheet.width(x)
         half = width // attention.heads // 2
         rate = 10000.0 ** (-torch.arange(half, dtype=torch.float64) / half)
-        angle = torch.arange(self.longest)[:, None] * rate
+        angle = torch.arange(NEAR)[:, None] * rate
         number = (self.draft.table(angle.cos()), self.draft.table(angle.sin()), attention.heads)
         return writer.like(Operation.TURN, x, width, number)
 

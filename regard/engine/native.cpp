@@ -261,9 +261,11 @@ struct Machine {  // one worker: registers of its own, weights that all share
       case PLACE: {
         const Table& table = *engine.tables[i.number[0]];
         const float* a = get(i.a);
-        for (int r = 0; r < n; r++)
-          for (int d = 0; d < width; d++)
-            out[size_t(r) * width + d] = a[size_t(r) * width + d] + table.numbers[size_t(at[r]) * width + d];
+        Numbers far(width);
+        for (int r = 0; r < n; r++) {
+          const float* place = at[r] < table.rows ? &table.numbers[size_t(at[r]) * width] : waves(far, at[r]);
+          for (int d = 0; d < width; d++) out[size_t(r) * width + d] = a[size_t(r) * width + d] + place[d];
+        }
         return true;
       }
       case LINEAR:
@@ -323,11 +325,26 @@ struct Machine {  // one worker: registers of its own, weights that all share
     }
   }
 
+  // Sines and cosines of a position beyond the table.
+  static const float* waves(Numbers& far, int at) {
+    const int width = int(far.size()), half = (width + 1) / 2;
+    for (int d = 0; d < half; d++) {
+      const double angle = at * std::exp(-std::log(10000.0) * d / half);
+      far[d] = float(std::sin(angle));
+      if (half + d < width) far[half + d] = float(std::cos(angle));
+    }
+    return far.data();
+  }
+
   void turn(float* out, const float* a, int n, int width, const int32_t* at, const Instruction& i) {
     const Table &cosine = *engine.tables[i.number[0]], &sine = *engine.tables[i.number[1]];
     const int k = width / i.number[2], half = k / 2;
+    Numbers far(2 * half);
     for (int r = 0; r < n; r++) {
-      const float *c = &cosine.numbers[size_t(at[r]) * half], *s = &sine.numbers[size_t(at[r]) * half];
+      const bool near = at[r] < cosine.rows;
+      if (!near) waves(far, at[r]);
+      const float* c = near ? &cosine.numbers[size_t(at[r]) * half] : &far[half];
+      const float* s = near ? &sine.numbers[size_t(at[r]) * half] : &far[0];
       for (int head = 0; head < i.number[2]; head++) {
         const float* from = a + size_t(r) * width + head * k;
         float* to = out + size_t(r) * width + head * k;

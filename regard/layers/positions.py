@@ -57,8 +57,7 @@ class Learned(Position):
 
     def add(self, x_BTD: Tensor, at_BT: Tensor) -> Tensor:
         if x_BTD.shape[1] > len(self.table) or int(at_BT.max()) >= len(self.table):
-            raise RegardError(f"position {int(at_BT.max()) + 1}: learned positions end at {len(self.table)}; "
-                              "raise data.max_source and data.max_target, or choose another position")  # fmt: skip
+            raise beyond(int(at_BT.max()) + 1, len(self.table))
         return x_BTD + self.table[at_BT]
 
 
@@ -98,6 +97,11 @@ class Alibi(Position):
         apart_BTS = (at_BS[:, None, :] - at_BT[:, :, None]).abs()
         rate_H = 2.0 ** (-8.0 * torch.arange(1, self.heads + 1, device=at_BT.device) / self.heads)
         return -rate_H[:, None, None] * apart_BTS[:, None]
+
+
+def beyond(position: int, most: int) -> RegardError:
+    return RegardError(f"position {position}: learned positions end at {most}; "
+                       "raise data.max_source and data.max_target, or choose another position")  # fmt: skip
 
 
 def waves(at_BT: Tensor, width: int) -> Tensor:
