@@ -75,7 +75,7 @@ def row(preset: str, folder: Path, steps: int, lines: int) -> str:
     table = read(str(folder / "test.tsv"), model.task.columns(), False)
     items = [model.task.encode(example, table.folder) for example in table.examples]
     if isinstance(model.task, Fill):
-        items = [Item(tuple(MASK if place % 3 == 0 else id for place, id in enumerate(item.source[:-1])) + (END,), ())
+        items = [Item((*(MASK if place % 3 == 0 else id for place, id in enumerate(item.source[:-1])), END), ())
                  for item in items]  # fmt: skip
     numbers, cells = list(range(len(items))), []
     searching = isinstance(model.task, Transduce)
@@ -105,8 +105,8 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as place:
             made.append(row(preset, Path(place), asked.steps, asked.lines))
         print(made[-1], flush=True)
-    made += ["", f"Answers that differ, of {asked.lines:,} lines × batches of {', '.join(map(str, SIZES))} in shuffled order beside "
-             f"one line at a time; {asked.steps} steps of training each; torch {version('torch')}. Made by "
+    made += ["", f"Answers that differ, of {asked.lines:,} lines × batches of {', '.join(map(str, SIZES))}, each in an "
+             f"order of its own, beside one line at a time; {asked.steps} steps of training each; torch {version('torch')}. Made by "
              "`python -m bench.invariance`."]  # fmt: skip
     if asked.page != "none":
         put(Path(asked.page), "invariance", "\n".join(made))
