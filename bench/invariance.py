@@ -106,8 +106,8 @@ def main() -> None:
             made.append(row(preset, Path(place), asked.steps, asked.lines))
         print(made[-1], flush=True)
     made += ["", f"Answers that differ, of {asked.lines:,} lines × batches of {', '.join(map(str, SIZES))}, each in an "
-             f"order of its own, beside one line at a time; {asked.steps} steps of training each; torch {version('torch')}. Made by "
-             "`python -m bench.invariance`."]  # fmt: skip
+             f"order of its own, beside one line at a time; {asked.steps} steps of training each; torch "
+             f"{version('torch')}. Made by `python -m bench.invariance`."]  # fmt: skip
     if asked.page != "none":
         put(Path(asked.page), "invariance", "\n".join(made))
 
