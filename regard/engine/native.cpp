@@ -12,11 +12,16 @@
 #include <atomic>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <numeric>
 #include <thread>
 #include <vector>
+#if defined(__linux__)
+#include <sys/mman.h>
+#endif
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__)
 #define X86 1
 #include <immintrin.h>
@@ -31,6 +36,31 @@ enum LookKind { PRODUCT, ADDITIVE, DISTANCE, UNIFORM };
 enum CellKind { ELMAN, GRU, LSTM };
 enum { BLOCK = 96, END = 2 };  // rows that share a panel of weights; the token that ends a text
 constexpr float LOWEST = -1e9f;
+
+// Room that begins where a cache line does: a register that is loaded across two lines takes twice as long. Large rooms
+// ask for large pages.
+template <typename T>
+struct Aligned {
+  using value_type = T;
+  Aligned() = default;
+  template <typename Other>
+  Aligned(const Aligned<Other>&) {}
+  T* allocate(size_t count) {
+    const size_t size = count * sizeof(T), line = size >= (1 << 21) ? 1 << 21 : 64;
+    void* room = std::aligned_alloc(line, (size + line - 1) / line * line);
+    if (!room) throw std::bad_alloc();
+#ifdef MADV_HUGEPAGE
+    if (line > 64) madvise(room, (size + line - 1) / line * line, MADV_HUGEPAGE);
+#endif
+    return static_cast<T*>(room);
+  }
+  void deallocate(T* room, size_t) { std::free(room); }
+  bool operator==(const Aligned&) const { return true; }
+  bool operator!=(const Aligned&) const { return false; }
+};
+
+using Numbers = std::vector<float, Aligned<float>>;
+using Bytes = std::vector<int8_t, Aligned<int8_t>>;
 
 struct Look {  // how one attention compares
   int32_t kind, heads, key_width, value_width, reach;
@@ -61,13 +91,13 @@ struct Kernels {  // the arithmetic, for one kind of processor
 };
 
 float* scratch(int count) {
-  static thread_local std::vector<float> room;
+  static thread_local Numbers room;
   if (int(room.size()) < count) room.resize(count);
   return room.data();
 }
 
 int8_t* bytes(size_t count) {
-  static thread_local std::vector<int8_t> room;
+  static thread_local Bytes room;
   if (room.size() < count) room.resize(count);
   return room.data();
 }
@@ -144,14 +174,14 @@ struct Register {
 struct Linear {
   int k, m;
   bool whole;
-  std::vector<float> packed, bias, scale;
-  std::vector<int8_t> packed_whole;
+  Numbers packed, bias, scale;
+  Bytes packed_whole;
   std::vector<int32_t> start;
 };
 
 struct Table {
   int rows, width;
-  std::vector<float> numbers;
+  Numbers numbers;
 };
 
 struct Program {
@@ -188,13 +218,13 @@ void multiply(const Engine& engine, const Linear& linear, const float* x, int n,
 
 struct Held {  // what one attention looks up in one source
   int count = 0, stride = 0;
-  std::vector<float> keys, extra, values;
+  Numbers keys, extra, values;
 };
 
 struct Source {
   int number = 0;
   std::vector<Held> held;
-  std::vector<std::vector<float>> keys, values;  // of the tokens written, for each self-attention, entry after entry
+  std::vector<Numbers> keys, values;  // of the tokens written, for each self-attention, entry after entry
   int entries = 0;
 };
 
@@ -203,8 +233,6 @@ struct Row {
   std::vector<int32_t> entries;  // of the tokens fed so far, in order
   int at = 0;
 };
-
-using Numbers = std::vector<float>;
 
 struct Registers {
   std::vector<Numbers> room;
