@@ -148,14 +148,15 @@ class Trained:
                             f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
         return self.fitting(self.task.ask(parts, "."), f"text {number + 1}")
 
-    def fitting(self, item: Item, where: str) -> Item:
-        """The item with a source of at most data.max_source tokens, its end not counted."""
+    def fitting(self, item: Item, where: str = "") -> Item:
+        """The item with a source of at most data.max_source tokens, its end not counted; a warning says `where`."""
         longest = self.config.data.max_source
         end = (END,) if item.source[-1:] == (END,) else ()
         count = len(item.source) - len(end)
         if count <= longest:
             return item
-        warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
+        if where:
+            warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
         return replace(item, source=item.source[:longest] + end)
 
     def score(
@@ -216,9 +217,14 @@ class Trained:
         return None if found is None else tuple(tuple(row) for row in found[:-1].astype(float).round(DIGITS).tolist())
 
     def spelled(self, answer: Answer) -> list[str]:
-        """The tokens of an answer as they are shown."""
+        """The tokens of an answer as they are shown: a row of its alignment for each."""
         written = self.vocabulary.source if self.config.task == "fill" else self.vocabulary.target
         return [written.token(id) for id in answer.tokens]
+
+    def spelled_source(self, text: Text) -> list[str]:
+        """The tokens of a text as they are shown: a column of an alignment for each."""
+        item = self.fitting(self.task.ask(columns(text), "."))
+        return [token.text for token in self.source_tokens(text, item)]
 
     def source_tokens(self, text: Text, item: Item) -> list[Token]:
         """The tokens a map's columns stand for: pieces of the text, or places of a picture."""

@@ -206,9 +206,7 @@ def test_alignment_of_a_decoder_alone_is_its_look_back_at_the_source(small_model
 
 
 @pytest.mark.parametrize("preset", [*WRITERS, "copy"])
-def test_probabilities_multiply_to_the_answers(
-    small_model: SmallModel, copy_model: Trained, preset: str
-) -> None:
+def test_probabilities_multiply_to_the_answers(small_model: SmallModel, copy_model: Trained, preset: str) -> None:
     model = copy_model if preset == "copy" else small_model(preset)
     record = model.look("abca", beam=2)
     (answer,) = model.run(["abca"], beam=2)
