@@ -124,7 +124,7 @@ class Layout:
             raise UsageError("--input-column names a column of --format tsv or jsonl; with --format lines all is read")
         for name in self.columns:
             if not name.strip() or (name.isdecimal() and not position(name)):
-                raise UsageError(f"--input-column {quote(name)}: expected names, or numbers from 1, with commas between")
+                raise UsageError(f"--input-column {quote(name)}: expected names or numbers from 1, such as date,2")
         if not self.output.strip() or self.output != self.output.translate(CLEAN):
             raise UsageError(f"--output-column {quote(self.output)}: expected a name without tabs")
 

@@ -26,7 +26,9 @@ class Recent(Generic[Value]):
         return found[0]
 
     def put(self, key: Hashable, value: Value, weight: int) -> None:
-        """Keeps the value unless it alone is too heavy."""
+        """Keeps the value, unless it alone is too heavy."""
+        if weight > self.most:
+            return
         self.weight += weight - self.kept.pop(key, (None, 0))[1]
         self.kept[key] = value, weight
         while self.weight > self.most:
