@@ -68,7 +68,7 @@ def calibrate(looks: Sequence[Look], right: Sequence[bool]) -> Calibration | Non
     features, outcomes = described(looks), np.array(right)
     raw = np.array([look.probability for look in looks])
     held = held_out(features, outcomes)
-    bias, probability, lowest, length = (round(float(weight), 6) for weight in fit(features, outcomes))
+    bias, probability, lowest, length = (round(float(weight), 6) + 0.0 for weight in fit(features, outcomes))
     before, after = quality(raw, outcomes), quality(held, outcomes)
     return Calibration(bias, probability, lowest, length, len(looks), int(outcomes.sum()), before, after)
 
