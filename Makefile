@@ -7,7 +7,9 @@ STAMP := .venv/installed
 
 install: $(STAMP)
 
-$(STAMP): pyproject.toml constraints.txt
+ENGINE := regard/engine/native.cpp regard/engine/kernels.inc
+
+$(STAMP): pyproject.toml constraints.txt setup.py $(ENGINE)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[images,lint,tensorboard,test]'

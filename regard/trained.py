@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -12,6 +13,7 @@ from regard.data.read import Columns, Example, Table, escape, read
 from regard.data.recent import Recent
 from regard.data.tokens import END
 from regard.data.vocabulary import Vocabulary
+from regard.engine.engine import Engine, check_precision, engine
 from regard.errors import DataError, RegardError, UsageError
 from regard.models.model import Model
 from regard.models.threads import threads
@@ -35,18 +37,31 @@ class Trained:
     `model.look(text)`."""
 
     def __init__(
-        self, c: config.Config, vocabulary: Vocabulary, model: Model, calibration: Calibration | None = None
+        self,
+        c: config.Config,
+        vocabulary: Vocabulary,
+        model: Model,
+        precision: str = "fp32",
+        calibration: Calibration | None = None,
     ) -> None:
         self.config = c
         self.vocabulary = vocabulary
         self.model = model
+        self.precision = precision
         self.calibration = calibration  # none = `Answer.confidence` is the raw probability of the output
         self.task = task(c, vocabulary)
 
     @classmethod
-    def load(cls, path: str | Path) -> "Trained":
+    def load(cls, path: str | Path, precision: str = "fp32") -> "Trained":
+        """A saved model; it decodes in `fp32` or, sooner and a little less exactly, in `int8`."""
+        check_precision(precision)
         saved = folder.load(Path(path))
-        return cls(saved.config, saved.vocabulary, saved.model, saved.calibration)
+        return cls(saved.config, saved.vocabulary, saved.model, precision, saved.calibration)
+
+    @cached_property
+    def decoding(self) -> Model | Engine:
+        """What decodes: an engine made of the weights as they are at the first use, or the model itself."""
+        return engine(self.model.eval(), self.precision)
 
     def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
         more = {"calibration.json": folder.calibration_bytes(self.calibration)} if self.calibration else {}
@@ -102,7 +117,7 @@ class Trained:
         if not items:
             return []
         with threads(self.model):
-            answers = self.task.answer(self.model.eval(), items, wish, numbers)
+            answers = self.task.answer(self.decoding, items, wish, numbers)
             if wish.align:
                 answers = [replace(answer, alignment=self.alignment(item, answer))
                            for item, answer in zip(items, answers, strict=True)]  # fmt: skip
@@ -130,7 +145,7 @@ class Trained:
         items = [replace(self.item(text, number), target=self.vocabulary.target.encode(target).ids)
                  for number, (text, target) in enumerate(zip(texts, targets, strict=True))]  # fmt: skip
         with threads(self.model):
-            return self.task.likelihood(self.model.eval(), items, self.wish())
+            return self.task.likelihood(self.decoding, items, self.wish())
 
     def wish(self, beam: int | None = None, sampling: Sampling | None = None) -> Wish:
         """What the config says about searching, or another beam."""
@@ -171,7 +186,9 @@ class Trained:
             warnings.warn(line, stacklevel=2)
         items = [self.read_item(example, table) for example in table.examples]
         with threads(self.model):
-            found = self.task.evaluate(self.model.eval(), items, table.examples, self.wish(beam))
+            found = self.task.evaluate(
+                self.model.eval(), items, table.examples, self.wish(beam), precision=self.precision
+            )
         return replace(found, facts={**found.facts, **self.sureness(found, table.examples)})
 
     def sureness(self, found: Evaluation, examples: Sequence[Example]) -> dict[str, float]:
@@ -205,7 +222,7 @@ class Trained:
         item = self.item(text)
         source, shown = self.source_tokens(text, item), "\t".join(columns(text))
         with threads(self.model):
-            answer = self.task.answer(self.model.eval(), [item], self.wish(beam), [0])[0]
+            answer = self.task.answer(self.decoding, [item], self.wish(beam), [0])[0]
             return record(self.task, self.model, item, source, shown, answer)
 
     def alignment(self, item: Item, answer: Answer) -> Alignment | None:

@@ -47,6 +47,10 @@ class Model(nn.Module):
         """How many parameters it has, tied ones once."""
         return sum(weight.numel() for weight in self.parameters())
 
+    @property
+    def device(self) -> torch.device:
+        return self.output.weight.device
+
     def encode(self, source: Tensor, mask_BS: Tensor | None = None) -> Memory:
         """Token ids (B, S) with their mask, or pictures (B, C, Y, X), as a memory that is ready to be looked up."""
         x_BSE = self.source_embedding(source)

@@ -18,6 +18,7 @@ from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS
 from regard.data.vocabulary import Vocabulary
+from regard.engine.engine import Engine
 from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import Metric, perplexity
@@ -26,6 +27,15 @@ from regard.tasks.loss import NOTHING_JUDGED, judged, token_loss
 from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
 HOLE = "[mask]"
+
+
+def encoded(model: Model | Engine, sources: Sequence[tuple[int, ...]]) -> list[Tensor]:
+    """The states at each token of each source."""
+    if isinstance(model, Engine):
+        return model.states(sources)
+    source_BS = pad(sources).to(model.device)
+    states_BSD = model.encode(source_BS, source_BS != PAD).states_BSM
+    return [row_SD[: len(ids)] for row_SD, ids in zip(states_BSD, sources, strict=True)]
 
 
 class Fill:
@@ -84,7 +94,7 @@ class Fill:
         return token_loss(model.output, model(batch).states_BTD, batch.label_BT, smoothing)
 
     @torch.inference_mode()
-    def answer(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
+    def answer(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
         """Each text with its holes filled by the likeliest tokens, every hole on its own."""
         if (
             wish.sampling is not None
@@ -99,11 +109,9 @@ class Fill:
             )
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
-            source_BS = pad([items[i].source for i in run]).to(model.output.weight.device)
-            states_BSD = model.encode(source_BS, source_BS != PAD).states_BSM
-            for row, i in enumerate(run):
+            for i, states_SD in zip(run, encoded(model, [items[i].source for i in run]), strict=True):
                 holes = [place for place, token in enumerate(items[i].source) if token == MASK]
-                log_TV = model.output(states_BSD[row : row + 1, holes])[0].float().log_softmax(-1)
+                log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
                 found[i] = self.best_fillings(items[i].source, holes, log_TV, max(1, wish.n_best))
         return [found[i] for i in range(len(items))]
 
@@ -132,12 +140,13 @@ class Fill:
 
     @torch.inference_mode()
     def evaluate(
-        self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True
-    ) -> Evaluation:
+        self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True,
+        precision: str = "fp32",
+    ) -> Evaluation:  # fmt: skip
         """Accuracy and loss at hidden places, the same places whenever the same examples are evaluated."""
         found, outputs = NOTHING_JUDGED, {}
         for run in runs(items, 64):
-            batch = self.batch([items[i] for i in run], run, -1).to(model.output.weight.device)
+            batch = self.batch([items[i] for i in run], run, -1).to(model.device)
             more, best_BS = judged(model.output, model(batch).states_BTD, batch.label_BT)
             found += more
             filled_BS = torch.where(batch.label_BT != PAD, best_BS, batch.source)

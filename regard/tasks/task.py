@@ -11,6 +11,7 @@ from torch import Tensor
 from regard.data.batch import Batch, cut
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
+from regard.engine.engine import Engine
 from regard.models.model import Model
 from regard.score import Metric
 from regard.search.write import Sampling
@@ -77,6 +78,11 @@ class Wish:
     prefix: str = ""  # text every output begins with
     align: bool = False  # tell what each token looked at; one more pass through the model
 
+    @property
+    def is_simple(self) -> bool:
+        """Nothing that has to be asked of every text as it is written: a whole search needs no Python."""
+        return self.sampling is None and not self.no_repeat and not self.banned
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -105,10 +111,11 @@ class Task(Protocol):
 
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss: ...
 
-    def answer(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]: ...
+    def answer(self, model: Model | Engine, items: Sequence[Item], wish: Wish,
+               numbers: Sequence[int]) -> list[Answer]: ...  # fmt: skip
 
     def evaluate(self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish,
-                 intervals: bool = True) -> Evaluation: ...  # fmt: skip
+                 intervals: bool = True, precision: str = "fp32") -> Evaluation: ...  # fmt: skip
 
 
 def runs(items: Sequence[Item], size: int) -> Iterator[list[int]]:

@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,8 +18,8 @@ from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.data.tokens import END, PAD, SEPARATOR, SPECIALS, START, UNKNOWN
 from regard.data.vocabulary import Vocabulary
+from regard.engine.engine import Engine, engine
 from regard.errors import UsageError
-from regard.models.memory import Reading
 from regard.models.model import Model
 from regard.score import TRANSDUCE, corpus_scores, perplexity, position_accuracy
 from regard.search.beam import beam
@@ -74,15 +75,26 @@ class Transduce:
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
     @torch.inference_mode()
-    def answer(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
+    def answer(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
         """One answer for each item, in order; items of similar length share a batch, which changes no answer."""
+        if isinstance(model, Engine) and items and wish.is_simple:
+            return [self.spell(each) for each in self.search_whole(model, items, wish)]
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
             hypotheses = self.search(model, [items[i] for i in run], wish, [numbers[i] for i in run])
             found.update({i: self.spell(best) for i, best in zip(run, hypotheses, strict=True)})
         return [found[i] for i in range(len(items))]
 
-    def search(self, model: Model, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[list[Hypothesis]]:
+    def search_whole(self, engine: Engine, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
+        """All items in one search: the engine makes its batches itself."""
+        source, mask_BS = self.sources(items)
+        demand, rules = self.demands(items, wish, engine.device), self.rules(wish)
+        found = engine.search(source, mask_BS, demand, rules, wish.beam, wish.batch, wish.length_penalty)
+        return [each[: max(1, wish.n_best)] for each in found]
+
+    def search(
+        self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]
+    ) -> list[list[Hypothesis]]:
         """Greedy where a beam of one is wanted: the same texts, sooner."""
         if wish.sampling is None and wish.beam > 1:
             return self.search_beam(model, items, wish)
@@ -91,22 +103,23 @@ class Transduce:
             return [[each] for each in sample(model.step, reading, demand, rules, wish.sampling, numbers)]
         return [[each] for each in greedy(model.step, reading, demand, rules, wish.length_penalty)]
 
-    def search_beam(self, model: Model, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
+    def search_beam(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
         reading, demand, rules = self.begin(model, items, wish)
         found = beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty)
         return [each[: max(1, wish.n_best)] for each in found]
 
-    def begin(self, model: Model, items: Sequence[Item], wish: Wish) -> tuple[Reading, Demands, Rules]:
+    def begin(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> tuple[Any, Demands, Rules]:
         """What a search starts from."""
-        device = model.output.weight.device
         source, mask_BS = self.sources(items)
-        reading = model.reading(source.to(device), None if mask_BS is None else mask_BS.to(device))
+        reading = model.reading(source.to(model.device), None if mask_BS is None else mask_BS.to(model.device))
+        return reading, self.demands(items, wish, model.device), self.rules(wish)
+
+    def demands(self, items: Sequence[Item], wish: Wish, device: torch.device) -> Demands:
         prefix = self.known_ids(wish.prefix, "prefix")
-        demand = demands([self.limit(item, wish) for item in items], [prefix] * len(items), device)
-        return reading, demand, self.rules(wish)
+        return demands([self.limit(item, wish) for item in items], [prefix] * len(items), device)
 
     @torch.inference_mode()
-    def likelihood(self, model: Model, items: Sequence[Item], wish: Wish) -> list[Answer]:
+    def likelihood(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> list[Answer]:
         """The targets of the items as answers, with the log probability the model gives them."""
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
@@ -149,10 +162,11 @@ class Transduce:
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def evaluate(
-        self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True
-    ) -> Evaluation:
+        self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True,
+        precision: str = "fp32",
+    ) -> Evaluation:  # fmt: skip
         """Scores of free-running outputs, and beside them how well the next token is known given the true ones."""
-        answers = self.answer(model, items, wish, range(len(items)))
+        answers = self.answer(engine(model, precision), items, wish, range(len(items)))
         outputs = [each.text for each in answers]
         references = [[example.target or ""] for example in examples]
         forced = self.forced(model, items)
@@ -172,7 +186,7 @@ class Transduce:
         """How well the next token is foreseen given the true ones before it."""
         found = NOTHING_JUDGED
         for run in runs(items, 64):
-            batch = self.batch([items[i] for i in run], run, 0).to(model.output.weight.device)
+            batch = self.batch([items[i] for i in run], run, 0).to(model.device)
             found += judged(model.output, model(batch).states_BTD, batch.label_BT)[0]
         return found
 

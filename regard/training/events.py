@@ -1,5 +1,6 @@
 """Entries of the logs in, event files for TensorBoard out: FOLDER/tensorboard."""
 
+import time
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ class Events:
         from torch.utils.tensorboard import SummaryWriter  # an extra
 
         self.folder = folder
+        wait_for_later_name(folder)
         try:  # readers are told that what was written for later steps is void: those steps come again
             self.writer: Any = SummaryWriter(str(folder), purge_step=step + 1)
         except OSError as error:
@@ -44,6 +46,17 @@ class Events:
 
     def close(self) -> None:
         self.writer.close()
+
+
+def wait_for_later_name(folder: Path) -> None:
+    """Readers take event files in the order of their names, which hold the second in which they were made.
+
+    A run that is resumed within the second in which its last file was made would come before that file.
+    """
+    made = [int(path.name.split(".")[3]) for path in folder.glob("events.out.tfevents.*")]
+    now = time.time()
+    if made and max(made) == int(now):
+        time.sleep(int(now) + 1 - now)
 
 
 def tag(name: str, mean: bool) -> str:

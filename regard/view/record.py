@@ -53,7 +53,7 @@ class Record:
 @torch.inference_mode()
 def record(task: Transduce, model: Model, item: Item, source: Sequence[Token], text: str, answer: Answer) -> Record:
     """Goes through `answer` once more, token by token given, while a tap listens: the same numbers, now heard."""
-    batch = task.batch([Item(item.source, answer.tokens, item.picture)], [0], 0).to(model.output.weight.device)
+    batch = task.batch([Item(item.source, answer.tokens, item.picture)], [0], 0).to(model.device)
     with Tap(model) as tap:
         log_BTV = model.output(model(batch).states_BTD).float().log_softmax(-1)
     chosen = log_BTV.gather(-1, batch.label_BT[..., None]).exp().flatten().tolist()

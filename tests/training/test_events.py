@@ -81,3 +81,11 @@ def test_without_the_setting_nothing_of_it_is_imported(runs: Any, tmp_path: Path
     runs.train(tmp_path / "m")
     assert {name for name in sys.modules if name.startswith("tensorboard")} == before
     assert not (tmp_path / "m" / "tensorboard").exists()
+
+
+def test_a_file_made_within_the_same_second_as_the_last_comes_after_it(tmp_path: Path) -> None:
+    for step in range(6):
+        writer = events.Events(tmp_path, step)
+        writer.close()
+    seconds = [path.name.split(".")[3] for path in sorted(tmp_path.glob("events.out.tfevents.*"))]
+    assert len(set(seconds)) == 6

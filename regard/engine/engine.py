@@ -1,0 +1,246 @@
+"""A Model in, an Engine out that decodes as the model does: sooner, and the same for a source in every company."""
+
+import ctypes
+import os
+import weakref
+from collections.abc import Sequence
+from ctypes import c_float, c_int32
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from regard.data.batch import pad
+from regard.engine.draft import Draft
+from regard.engine.library import Doubles, Floats, Instruction, Ints, Library, Orders, Register, library
+from regard.engine.lower import Unknown, lower
+from regard.errors import UsageError
+from regard.models.model import Model
+from regard.search.rules import Demands, Rules
+from regard.search.write import Hypothesis
+
+LONGEST = 1024  # positions that are laid out at first; more when a text wants them
+PRECISIONS = ("fp32", "int8")
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Rows of a search that the engine keeps: which of them, as it knows them since the last step."""
+
+    session: "Session"
+    index_R: Tensor
+
+    def rows(self, index_R: Tensor) -> "Reading":
+        return replace(self, index_R=self.index_R[index_R])
+
+
+class Session:
+    """Sources that were read, and the rows that go on from them; given back to the engine when nobody holds it."""
+
+    def __init__(self, engine: "Engine", handle: int) -> None:
+        self.engine = engine
+        self.handle = handle
+        weakref.finalize(self, engine.library.session_free, handle)
+
+
+class Engine:
+    """Reads, steps and searches as the model it was made of; its weights are a copy, as they were at that moment."""
+
+    def __init__(self, model: Model, found: Library, precision: str = "fp32", level: int = 9) -> None:
+        self.model = model
+        self.library = found
+        self.precision = precision
+        self.level = level
+        self.longest = 0
+        self.reach(LONGEST)
+
+    device = torch.device("cpu")
+
+    def reach(self, longest: int) -> None:
+        """Makes sure that texts may be so long."""
+        if longest <= self.longest:
+            return
+        self.longest = max(longest, 2 * self.longest)
+        self.draft = lower(self.model, self.longest)
+        self.handle = load(self.library, self.draft, self.precision == "int8", self.level)
+        weakref.finalize(self, self.library.engine_free, self.handle)
+        self.vocabulary = len(self.draft.linears[self.draft.output][0])
+
+    # ── step by step ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def reading(self, source: Tensor, mask_BS: Tensor | None = None) -> Reading:
+        """What a search starts from, one row for each source: as `Model.reading`."""
+        sources = Sources.of(self, source, mask_BS)
+        self.reach(int(sources.lengths.max(initial=0)) + LONGEST)
+        handle = self.library.session(self.handle, *sources.pointers(), len(sources.lengths))
+        return Reading(Session(self, handle), torch.arange(len(sources.lengths)))
+
+    def step(self, token_R: Tensor, reading: Reading) -> tuple[Tensor, Reading]:
+        """One token for each row in, logits of the next out: as `Model.step`. A reading serves for one step."""
+        count = len(token_R)
+        logits_RV = torch.empty(count, self.vocabulary)
+        index, token = integers(reading.index_R.numpy()), integers(token_R.numpy())
+        out = ctypes.cast(logits_RV.data_ptr(), Floats)
+        self.library.step(reading.session.handle, pointer(index), pointer(token), count, out)
+        return logits_RV, replace(reading, index_R=torch.arange(count))
+
+    # ── whole searches ───────────────────────────────────────────────────────────────────────────────────────────────
+
+    def search(
+        self, source: Tensor, mask_BS: Tensor | None, demand: Demands, rules: Rules, width: int, batch: int,
+        penalty: float,
+    ) -> list[list[Hypothesis]]:  # fmt: skip
+        """What `search.beam.beam` finds (at width 1 `search.write.greedy`), for as many sources as are given.
+
+        `batch` of them are on their way at once in each worker; a source that ends makes room for the next.
+        """
+        sources = Sources.of(self, source, mask_BS)
+        limits = integers(demand.limit_R.numpy())
+        self.reach(int(sources.lengths.max(initial=0) + limits.max(initial=0)) + 2)
+        prefix, never, stop = (integers(np.array(values)) for values in (common_prefix(demand), rules.never, [0]))
+        workers = min(cores(), -(-len(limits) // 4))
+        batch = max(1, min(batch, -(-len(limits) // workers)))
+        orders = Orders(width, batch, workers, rules.first, rules.min_length, len(never), len(prefix), width, penalty,
+                        pointer(never), pointer(prefix), pointer(stop))  # fmt: skip
+        ids, offsets, states = sources.pointers()
+        handle = self.library.search(self.handle, ids, offsets, pointer(limits), states, len(limits),
+                                     ctypes.byref(orders))  # fmt: skip
+        try:
+            return self.found(handle, len(limits))
+        finally:
+            self.library.found_free(handle)
+
+    def found(self, handle: int, sources: int) -> list[list[Hypothesis]]:
+        """What a search left behind, source after source."""
+        counts = np.empty(sources, np.int32)
+        self.library.found(handle, pointer(counts))
+        lengths, scores = np.empty(counts.sum(), np.int32), np.empty(counts.sum())
+        self.library.found_lengths(handle, pointer(lengths), scores.ctypes.data_as(Doubles))
+        tokens, logs = np.empty(lengths.sum(), np.int32), np.empty(lengths.sum(), np.float32)
+        self.library.found_texts(handle, pointer(tokens), logs.ctypes.data_as(Floats))
+        written, sure, ends = tokens.tolist(), logs.tolist(), lengths.cumsum().tolist()
+        made = [Hypothesis(tuple(written[end - length : end - 1]), tuple(sure[end - length : end]), score)
+                for end, length, score in zip(ends, lengths.tolist(), scores.tolist(), strict=True)]  # fmt: skip
+        last = counts.cumsum().tolist()
+        return [made[end - count : end] for end, count in zip(last, counts.tolist(), strict=True)]
+
+    # ── an encoder alone ─────────────────────────────────────────────────────────────────────────────────────────────
+
+    def states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
+        """The encoder's state at each token of each source."""
+        sources = Sources.of_ids(ids)
+        self.reach(int(sources.lengths.max(initial=0)) + 1)
+        states_TD = torch.empty(int(sources.lengths.sum()), self.draft.read.width(self.draft.states))
+        ids_pointer, offsets, _ = sources.pointers()
+        out = ctypes.cast(states_TD.data_ptr(), Floats)
+        self.library.states(self.handle, ids_pointer, offsets, len(sources.lengths), out)
+        return list(torch.split(states_TD, sources.lengths.tolist()))
+
+    def output(self, states_BTD: Tensor) -> Tensor:
+        """Logits of states: as `Model.output`."""
+        states_BTD = states_BTD.contiguous()
+        logits_BTV = torch.empty(*states_BTD.shape[:2], self.vocabulary)
+        self.library.output(self.handle, ctypes.cast(states_BTD.data_ptr(), Floats), states_BTD.shape[:2].numel(),
+                            ctypes.cast(logits_BTV.data_ptr(), Floats))  # fmt: skip
+        return logits_BTV
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Texts laid one after the other, or the states of pictures."""
+
+    ids: NDArray[np.int32] | None
+    states: NDArray[np.float32] | None
+    lengths: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, engine: Engine, source: Tensor, mask_BS: Tensor | None) -> "Sources":
+        if source.is_floating_point():  # a picture at a time, so that none sees the shape of a batch
+            with torch.inference_mode():
+                made = [engine.model.encode(picture[None]).states_BSM[0].float() for picture in source]
+            states = np.ascontiguousarray(torch.cat(made).numpy())
+            return cls(None, states, integers(np.array([len(each) for each in made])))
+        assert mask_BS is not None
+        return cls(integers(source[mask_BS].numpy()), None, integers(mask_BS.sum(1).numpy()))
+
+    @classmethod
+    def of_ids(cls, ids: Sequence[Sequence[int]]) -> "Sources":
+        source_BS = pad(ids)
+        lengths = np.array([len(each) for each in ids])
+        real_BS = torch.arange(source_BS.shape[1]) < torch.from_numpy(lengths)[:, None]
+        return cls(integers(source_BS[real_BS].numpy()), None, integers(lengths))
+
+    def pointers(self) -> tuple[Any, Any, Any]:
+        """Ids, offsets and states as the library wants them; what is pointed at lives as long as the pointers."""
+        offsets = integers(np.concatenate([[0], self.lengths.cumsum()]))
+        ids = None if self.ids is None else pointer(self.ids)
+        return ids, pointer(offsets), None if self.states is None else self.states.ctypes.data_as(Floats)
+
+
+def cores() -> int:
+    """Workers that may work side by side. They never wait for each other, so all cores are used, whatever the size."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(allowed, int(os.environ.get("OMP_NUM_THREADS") or allowed)))
+
+
+def common_prefix(demand: Demands) -> list[int]:
+    """The tokens that every output begins with; the engine knows no others."""
+    row: list[int] = demand.prefix_RT[0].tolist() if len(demand.prefix_RT) else []
+    return row
+
+
+def integers(values: NDArray[Any]) -> NDArray[np.int32]:
+    return np.ascontiguousarray(values, dtype=np.int32)
+
+
+def pointer(values: NDArray[np.int32]) -> Any:
+    return values.ctypes.data_as(Ints)
+
+
+def load(found: Library, draft: Draft, whole: bool, level: int) -> int:
+    """The draft as the library keeps it: a handle."""
+    handle: int = found.engine(level)
+    for weight, bias in draft.linears:
+        at = None if bias is None else bias.ctypes.data_as(Floats)
+        found.linear(handle, weight.ctypes.data_as(Floats), at, weight.shape[1], weight.shape[0], int(whole))
+    for table in draft.tables:
+        found.table(handle, table.ctypes.data_as(Floats), *table.shape)
+    for look in draft.looks:
+        found.look(handle, look.kind, look.heads, look.key_width, look.value_width, c_float(look.scale), look.vector,
+                   look.bias, look.rate)  # fmt: skip
+    for which, (registers, lines) in enumerate(
+        ((draft.read.registers, draft.read.lines), ([], draft.hold), (draft.step.registers, draft.step.lines))
+    ):
+        made = (Register * len(registers))(*(Register(*each) for each in registers))
+        steps = (Instruction * len(lines))(*(instruction(line) for line in lines))
+        found.program(handle, which, made, len(registers), steps, len(lines))
+    lists = [(c_int32 * len(each))(*each) for each in (draft.first_state, draft.state, draft.next_state)]
+    found.finish(handle, draft.states, draft.last, draft.output, draft.memories, draft.entries, int(draft.prefix),
+                 *lists, len(draft.state))  # fmt: skip
+    return handle
+
+
+def instruction(line: Any) -> Instruction:
+    numbers = (*line.number, 0, 0, 0, 0, 0)[:5]
+    return Instruction(line.operation, line.out, line.a, line.b, line.c, numbers, line.value)
+
+
+def check_precision(precision: str) -> None:
+    if precision not in PRECISIONS:
+        raise UsageError(f"precision {precision!r}: expected one of {', '.join(PRECISIONS)}")
+
+
+def engine(model: Model, precision: str = "fp32") -> Engine | Model:
+    """The model as an engine; the model itself where there is no library, or where it has a part of its own."""
+    check_precision(precision)
+    found = library()
+    weight = model.output.weight
+    if found is None or weight.device.type != "cpu" or weight.dtype != torch.float32:
+        return model
+    try:
+        return Engine(model.eval(), found, precision)
+    except Unknown:
+        return model
