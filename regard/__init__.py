@@ -11,7 +11,7 @@ The path of one example through the package, folder by folder:
     training/   batch → loss → weights; the loop
     score/      strings → numbers
     lab/        the claims, measured: anatomy, laws, the ladder
-    folder.py   a saved model is a folder; trained.py a model that answers; cli.py the verbs
+    folder.py   a saved model is a folder; trained.py a model that answers; filter.py lines through it; cli.py the verbs
 
 Names are imported when they are first used, so that `regard --help` need not wait for torch.
 """

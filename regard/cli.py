@@ -3,7 +3,6 @@
 Whatever is slow to import is imported inside the verb that needs it, so that help and errors come at once.
 """
 
-import codecs
 import json
 import os
 import re
@@ -11,19 +10,18 @@ import shlex
 import sys
 import warnings
 from collections.abc import Iterator
-from itertools import islice
+from contextlib import contextmanager, nullcontext
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
 
 from regard.errors import Interrupted, MissingError, RegardError, UsageError
 
 if TYPE_CHECKING:
-    from regard.tasks.task import Answer, Evaluation, Wish
+    from regard.tasks.task import Evaluation, Wish
     from regard.trained import Trained
-
-C1 = re.compile("[\x7f-\x9f\u2028\u2029]")
 
 app = typer.Typer(
     name="regard",
@@ -43,7 +41,26 @@ Json = Annotated[bool, typer.Option("--json", help="Results as JSON.")]
 Seed = Annotated[int | None, typer.Option(help="Root of all random draws.")]
 Source = Annotated[str | None, typer.Option(help="Source columns by name or position: lemma,tags")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results, warnings and errors.")]
+Align = Annotated[bool, typer.Option("--align/--no-align", help="In JSON: what each token looked at; takes time.")]
+Format = Annotated[str, typer.Option(help="lines, tsv or jsonl. Default: by --input-column and the first line.")]
+InputColumn = Annotated[str, typer.Option("--input-column", help="Read these columns by name or position: lemma,tags")]
+LengthPenalty = Annotated[
+    float | None, typer.Option("--length-penalty", min=0.0, max=10.0, help="0 = short, 1 = by token.")
+]
+MinConfidence = Annotated[
+    float, typer.Option("--min-confidence", min=0.0, max=1.0, help="Leave what is less sure empty, for a person.")
+]
+OutputColumn = Annotated[str, typer.Option("--output-column", help="Name of the column or key that is added.")]
 Target = Annotated[str | None, typer.Option(help="Target column by name or position.")]
+
+
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Ctrl-C ends a filter as it ends any other: without a word."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 @app.callback(invoke_without_command=True)
@@ -104,12 +121,12 @@ def check(
     """
     from regard.data.check import check as examine
     from regard.data.check import render
-    from regard.data.read import Columns, read
+    from regard.data.read import Columns, json_line, read
 
     columns = Columns(tuple(source.split(",")) if source else (), target or "")
     tables = [read(path, columns, skip_bad) for path in (file, other) if path]
     report = examine(*tables)
-    print(as_json_text(report.as_dict()) if as_json else render(report))
+    print(json_line(report.as_dict()) if as_json else render(report))
 
 
 @app.command()
@@ -224,7 +241,9 @@ def resume(
 
 
 @app.command()
+@quietly()
 def run(
+    context: typer.Context,
     model: Annotated[str, typer.Argument(help="A model folder.")],
     beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
     n_best: Annotated[int, typer.Option("--n-best", min=1, max=1000, help="Outputs a line; the beam is as wide.")] = 1,
@@ -232,19 +251,20 @@ def run(
     sample: Annotated[bool, typer.Option("--sample", help="Draw at random instead of searching.")] = False,
     temperature: Annotated[float, typer.Option(min=0.01, help="Of the draw.")] = 1.0,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="Draw from the k likeliest; 0 = all.")] = 0,
-    top_p: Annotated[
-        float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")
-    ] = 1.0,
+    top_p: Annotated[float, typer.Option("--top-p", min=0, max=1, help="Draw from the likeliest that reach p.")] = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     prefix: Annotated[str, typer.Option(help="Every output begins with this.")] = "",
     ban: Annotated[list[str] | None, typer.Option(help="Never write the tokens of this text in a row.")] = None,
     no_repeat: Annotated[int, typer.Option("--no-repeat", min=0, help="No n-gram of this length twice.")] = 0,
     min_length: Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")] = 0,
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Tokens at most.")] = None,
-    length_penalty: Annotated[
-        float | None, typer.Option("--length-penalty", min=0.0, max=10.0, help="0 = short, 1 = by token.")
-    ] = None,
+    length_penalty: LengthPenalty = None,
     as_json: Json = False,
+    align: Align = True,
+    min_confidence: MinConfidence = 0.0,
+    input_column: InputColumn = "",
+    output_column: OutputColumn = "output",
+    format: Format = "",
 ) -> None:
     """A filter: one line out for each line in.
 
@@ -252,37 +272,28 @@ def run(
     echo "Saturday 9th of May, 2018" | regard run model
     echo "2018-0[mask]-12" | regard run fill-model
     regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
+    regard run model --input-column date --min-confidence 0.9 < in.tsv > out.tsv
     """
+    refuse_contradictions(context.params)
     from regard.search.write import Sampling
     from regard.tasks.task import Wish
     from regard.trained import Trained
 
-    if sample and (beam or n_best > 1):
-        raise UsageError("--sample draws one output for each line; --beam and --n-best belong to searching")
-    if not sample and (temperature != 1.0 or top_k or top_p != 1.0):
-        raise UsageError("--temperature, --top-k and --top-p say how to draw; they need --sample")
-    if max_length is not None and max_length < min_length:
-        raise UsageError(f"--min-length {min_length} is more than --max-length {max_length}")
     loaded = Trained.load(model)
-    search = loaded.config.search
     wish = Wish(
-        beam=max(beam or search.beam, n_best),
+        beam=max(beam or loaded.config.search.beam, n_best),
         n_best=n_best,
         batch=batch,
-        length_penalty=search.length_penalty if length_penalty is None else length_penalty,
+        length_penalty=loaded.config.search.length_penalty if length_penalty is None else length_penalty,
         sampling=Sampling(seed, temperature, top_k, top_p) if sample else None,
         min_length=min_length,
         max_length=max_length,
         no_repeat=no_repeat,
         banned=tuple(ban or ()),
         prefix=prefix,
+        align=as_json and align,
     )
-    number = 0
-    for lines in chunks(stdin_lines(), 16 * batch):
-        for answer in answer_lines(loaded, lines, wish, number):
-            print(as_line(answer, n_best, as_json))
-        sys.stdout.flush()
-        number += len(lines)
+    pass_lines(loaded, wish, context.params)
 
 
 @app.command()
@@ -400,84 +411,39 @@ def note(line: str) -> None:
         print(escape(each), file=sys.stderr)
 
 
-def as_json_text(value: Any) -> str:
-    """JSON in readable letters, with nothing in it that could steer a terminal."""
-    return C1.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+def pass_lines(loaded: "Trained", wish: "Wish", given: dict[str, Any]) -> None:
+    """Standard input through the model, as the other flags of `run` say; who watches a terminal sees how far it is."""
+    from regard.data.lines import Layout
+    from regard.filter import Ask, Filter, nobody
 
-
-def stdin_lines() -> Iterator[str]:
-    """Lines of standard input, ended by \\n alone; bytes that are not UTF-8 are replaced, with a warning.
-
-    Where the first line ends in \\r\\n, a \\r before \\n is part of the line end.
-    """
+    columns = tuple(given["input_column"].split(",")) if given["input_column"] else ()
+    layout = Layout(given["format"], columns, given["output_column"], wish.n_best)
     if sys.stdin is None:
         raise UsageError("there is no standard input to read; say regard run MODEL < FILE")
-    end = b"\n"
-    for number, raw in enumerate(sys.stdin.buffer, 1):
-        raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
-        if number == 1 and raw.endswith(b"\r\n"):
-            end = b"\r\n"
-            note("warning: lines end in \\r\\n; the \\r is left out")
-        line = raw.removesuffix(end).removesuffix(b"\n")
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            note(f"warning: line {number}: not UTF-8 at byte {error.start + 1}; replaced")
-            yield line.decode("utf-8", errors="replace")
+    if given["min_confidence"] and loaded.calibration is None:
+        note("warning: this model has not learnt how sure it is; confidence is the raw probability of an output")
+    shown = None
+    if sys.stderr.isatty():
+        from regard.view.passage import passage
+
+        shown = passage()
+    ask = Ask(wish, layout, given["as_json"], given["min_confidence"])
+    stream = cast(BufferedReader, sys.stdin.buffer)
+    with shown or nullcontext(), warnings.catch_warnings():
+        warnings.simplefilter("always")  # the default remembers every line that it warned of
+        Filter(loaded, ask, note, shown.watch if shown else nobody).run(stream, sys.stdout)
 
 
-def chunks(lines: Iterator[str], size: int) -> Iterator[list[str]]:
-    """The first line at once, so that a person at the keyboard is answered; then as many as `size` together."""
-    wanted = 1
-    while chunk := list(islice(lines, wanted)):
-        yield chunk
-        wanted = 1 if sys.stdin.isatty() else size
-
-
-def answer_lines(loaded: "Trained", lines: list[str], wish: "Wish", first: int) -> "list[Answer]":
-    """One answer for each line, whatever the line: what can not be read gives an empty one and a warning."""
-    from regard.tasks.task import Answer
-
-    wanted = len(loaded.vocabulary.is_tags)
-    nothing = "\t" * (wanted - 1)
-    texts = [readable(loaded, line, number) if line else nothing for number, line in enumerate(lines, first + 1)]
-    found = loaded.run([nothing if text is None else text for text in texts], wish=wish, first_number=first)
-    return [Answer("", 0.0, 0.0) if text is None else each for text, each in zip(texts, found, strict=True)]
-
-
-def readable(loaded: "Trained", line: str, number: int) -> str | None:
-    """The columns of a line that the model reads; none, with a warning, where it can not."""
-    columns = line.split("\t")
-    wanted = len(loaded.vocabulary.is_tags)
-    if len(columns) < wanted:
-        note(f"warning: line {number}: expected {wanted} columns, found {len(columns)}; left empty")
-        return None
-    if len(columns) > wanted:
-        note(f"warning: line {number}: {len(columns)} columns, the first {wanted} are read")
-    text = "\t".join(columns[:wanted])
-    if loaded.config.task == "fill" and "[mask]" not in text:
-        note(f"warning: line {number}: no [mask] in it, so there is nothing to fill")
-    if loaded.config.task == "caption":
-        try:
-            loaded.item(text)
-        except RegardError as error:
-            note(f"warning: line {number}: {error}; left empty")
-            return None
-    return text
-
-
-def as_line(answer: "Answer", n_best: int, as_json: bool) -> str:
-    """One output line; n-best texts stand side by side with tabs between them; on a terminal nothing may steer it."""
-    from regard.data.read import escape
-
-    best = answer.alternatives[:n_best] or (answer,)
-    if not as_json:
-        line = "\t".join(each.text.replace("\n", " ") for each in best)
-        return line if not sys.stdout.isatty() else "\t".join(escape(part) for part in line.split("\t"))
-    made: dict[str, Any] = {"text": answer.text, "score": answer.score, "confidence": answer.confidence}
-    if n_best > 1:
-        made["n_best"] = [{"text": e.text, "score": e.score, "confidence": e.confidence} for e in best]
-    return as_json_text(made)
+def refuse_contradictions(given: dict[str, Any]) -> None:
+    """Flags of `run` that do not fit together."""
+    if given["sample"] and (given["beam"] or given["n_best"] > 1):
+        raise UsageError("--sample draws one output for each line; --beam and --n-best belong to searching")
+    if not given["sample"] and (given["temperature"] != 1.0 or given["top_k"] or given["top_p"] != 1.0):
+        raise UsageError("--temperature, --top-k and --top-p say how to draw; they need --sample")
+    if given["sample"] and given["min_confidence"]:
+        raise UsageError("--min-confidence: what is drawn at random has no confidence; leave out --sample")
+    if given["max_length"] is not None and given["max_length"] < given["min_length"]:
+        raise UsageError(f"--min-length {given['min_length']} is more than --max-length {given['max_length']}")
 
 
 def evaluation_dict(found: "Evaluation") -> dict[str, Any]:

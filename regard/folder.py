@@ -1,7 +1,8 @@
 """A saved model is a folder: everything checked before anything is allocated, nothing in it that could run.
 
-config.toml · tokenizer.json · model.safetensors · README.md · metrics.jsonl · times.jsonl · curves.svg · run.json ·
-manifest.json. Checkpoints are folders of the same kind, so what is here writes and checks them too.
+config.toml · tokenizer.json · model.safetensors · calibration.json · README.md · metrics.jsonl · times.jsonl ·
+curves.svg · run.json · manifest.json. Checkpoints are folders of the same kind, so what is here writes and checks them
+too.
 """
 
 import hashlib
@@ -9,7 +10,7 @@ import json
 import os
 import re
 import shutil
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from typing import Any
 import safetensors
 import tomli_w
 import torch
+from pydantic import TypeAdapter, ValidationError
 from safetensors.torch import load_file
 from safetensors.torch import save as to_bytes
 from torch import Tensor
@@ -26,13 +28,14 @@ from regard.data.vocabulary import Vocabulary
 from regard.errors import FolderError, MissingError, RegardError
 from regard.models.build import refuse_giants, unfilled
 from regard.models.model import Model
+from regard.score.calibration import Calibration
 
 FORMAT = 1
 KEYS = {"format", "finished", "files"}  # of a manifest
 NEEDED = ("config.toml", "tokenizer.json", "model.safetensors")
 FILE_NAME = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}")  # of plain files beside the manifest, nothing else
 MOST_BYTES = {"config.toml": 1 << 20, "tokenizer.json": 1 << 28, "manifest.json": 1 << 20, "run.json": 1 << 20,
-              "state.json": 1 << 20}  # fmt: skip
+              "state.json": 1 << 20, "calibration.json": 1 << 16}  # fmt: skip
 MOST_BYTES_OF_A_NAME = 1 << 10  # in the header of a weights file, for each tensor
 
 Weights = dict[str, Tensor]
@@ -46,6 +49,7 @@ class Saved:
     config: config.Config
     vocabulary: Vocabulary
     model: Model
+    calibration: Calibration | None = None  # none in a folder that was saved without one
 
 
 # ── writing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -96,6 +100,10 @@ def vocabulary_bytes(vocabulary: Vocabulary) -> bytes:
     return json.dumps(vocabulary.as_dict(), ensure_ascii=False, sort_keys=True).encode()
 
 
+def calibration_bytes(calibration: Calibration) -> bytes:
+    return json.dumps(asdict(calibration), indent=1).encode()
+
+
 def listing(content: bytes) -> dict[str, Any]:
     """What a manifest says of one file."""
     return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
@@ -136,11 +144,13 @@ def save(
 
 def load(folder: Path) -> Saved:
     """Manifest, config, tokenizer, shapes of weights: each is checked before the next is read, weights last."""
-    check_model(folder)
+    listed = check_model(folder)
     c, vocabulary = read_config(folder), read_vocabulary(folder)
+    calibration = read_calibration(folder / "calibration.json") if "calibration.json" in listed else None
     sizes = vocabulary.source.size, vocabulary.target.size
     expected = shapes_of(refuse_giants(c, *sizes))
-    return Saved(c, vocabulary, fill(unfilled(c, *sizes), read_weights(folder / "model.safetensors", expected)))
+    model = fill(unfilled(c, *sizes), read_weights(folder / "model.safetensors", expected))
+    return Saved(c, vocabulary, model, calibration)
 
 
 def read_config(folder: Path) -> config.Config:
@@ -151,12 +161,23 @@ def read_vocabulary(folder: Path) -> Vocabulary:
     return Vocabulary.from_dict(parse_json(folder / "tokenizer.json"))
 
 
+def read_calibration(path: Path) -> Calibration:
+    try:
+        found = TypeAdapter(Calibration).validate_python(parse_json(path))
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise FolderError(f"{path}: not a calibration: {where[:60]}: {error.errors()[0]['msg']}") from None
+    if not all(abs(weight) < 1e6 for weight in (found.bias, found.probability, found.lowest, found.length)):
+        raise FolderError(f"{path}: holds a weight that is not finite, or far too great")
+    return found
+
+
 def shapes_of(model: Model) -> Shapes:
     return {name: tuple(weight.shape) for name, weight in model.named_parameters()}
 
 
-def check_model(folder: Path) -> None:
-    """A model folder is one, and whole."""
+def check_model(folder: Path) -> set[str]:
+    """A model folder is one, and whole: the names of its files."""
     if folder.is_file():
         raise FolderError(f"{folder}: expected a model folder, found a file{pickle_hint(folder)}")
     if not folder.is_dir():
@@ -168,11 +189,11 @@ def check_model(folder: Path) -> None:
         raise FolderError(f"{folder / 'manifest.json'}: missing; the folder is incomplete")
     if missing:
         raise FolderError(f"{folder}: not a model folder (no manifest.json); regard train … -o {folder} makes one")
-    check_manifest(folder, NEEDED)
+    return check_manifest(folder, NEEDED)
 
 
-def check_manifest(folder: Path, needed: tuple[str, ...]) -> None:
-    """The manifest can be read, and every file it lists, and every one that is needed, is what it says."""
+def check_manifest(folder: Path, needed: tuple[str, ...]) -> set[str]:
+    """The manifest can be read, and every file it lists, and every one that is needed, is what it says: their names."""
     path = folder / "manifest.json"
     if path.is_symlink() or not path.is_file():
         raise FolderError(f"{path}: missing, or not a plain file")
@@ -188,6 +209,7 @@ def check_manifest(folder: Path, needed: tuple[str, ...]) -> None:
         raise FolderError(f"{path}: {key[:60]!r} is no word of a manifest: damaged or changed by hand")
     for name in sorted({*needed, *manifest["files"]}):
         check_file(folder, name, manifest["files"].get(name))
+    return set(manifest["files"])
 
 
 def check_file(folder: Path, name: str, listed: Any) -> None:

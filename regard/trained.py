@@ -1,7 +1,7 @@
 """Text in, text out: a model together with its tokens and its task, loaded from a folder or fresh from training."""
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -10,29 +10,45 @@ import torch
 
 from regard import config, folder
 from regard.data.read import Columns, Example, Table, escape, read
+from regard.data.recent import Recent
 from regard.data.tokens import END
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, check_precision, engine
 from regard.errors import DataError, RegardError, UsageError
 from regard.models.model import Model
 from regard.models.threads import threads
+from regard.score.calibration import Calibration, Look, calibrate, quality
 from regard.search.write import Sampling
 from regard.tasks.choose import task
-from regard.tasks.task import Answer, Evaluation, Item, Wish
+from regard.tasks.task import Alignment, Answer, Evaluation, Item, Wish
 from regard.tasks.transduce import Transduce
 from regard.view.record import Record, Token, record
 
 Text = str | tuple[str, ...]  # a source: one text, or one for each source column (in one string: tabs between them)
 
+CHUNK = 16  # batches that are sorted by length together
+DIGITS = 4  # of an alignment
+REMEMBERED = 1_000_000  # tokens of sources and answers, some tens of megabytes
+NOTHING = Answer("", 0.0, 1.0)
+
 
 class Trained:
-    """A model that answers: `model(text)`, `model.run(texts)`, `model.score(file)`, `model.look(text)`."""
+    """A model that answers: `model(text)`, `model.run(texts)`, `model.stream(texts)`, `model.score(file)`,
+    `model.look(text)`."""
 
-    def __init__(self, c: config.Config, vocabulary: Vocabulary, model: Model, precision: str = "fp32") -> None:
+    def __init__(
+        self,
+        c: config.Config,
+        vocabulary: Vocabulary,
+        model: Model,
+        precision: str = "fp32",
+        calibration: Calibration | None = None,
+    ) -> None:
         self.config = c
         self.vocabulary = vocabulary
         self.model = model
         self.precision = precision
+        self.calibration = calibration  # none = `Answer.confidence` is the raw probability of the output
         self.task = task(c, vocabulary)
 
     @classmethod
@@ -40,7 +56,7 @@ class Trained:
         """A saved model; it decodes in `fp32` or, sooner and a little less exactly, in `int8`."""
         check_precision(precision)
         saved = folder.load(Path(path))
-        return cls(saved.config, saved.vocabulary, saved.model, precision)
+        return cls(saved.config, saved.vocabulary, saved.model, precision, saved.calibration)
 
     @cached_property
     def decoding(self) -> Model | Engine:
@@ -48,7 +64,8 @@ class Trained:
         return engine(self.model.eval(), self.precision)
 
     def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
-        folder.save(Path(path), self.config, self.vocabulary, self.model, others or {})
+        more = {"calibration.json": folder.calibration_bytes(self.calibration)} if self.calibration else {}
+        folder.save(Path(path), self.config, self.vocabulary, self.model, {**more, **(others or {})})
 
     def __call__(self, text: Text, beam: int | None = None) -> str:
         return self.run([text], beam=beam)[0].text
@@ -59,18 +76,70 @@ class Trained:
         """One answer for each text, in order. An empty text has an empty answer; a text that is too long is cut."""
         if isinstance(texts, str):
             raise UsageError("run takes a list of texts; for one text say model(text)")
-        wanted = wish or self.wish(beam)
-        given = list(texts)
-        items = {number: self.item(text, number) for number, text in enumerate(given, first_number)
+        return self.answer(list(texts), wish or self.wish(beam), Recent(0), first_number)
+
+    def stream(
+        self, texts: Iterable[Text | list[Text]], beam: int | None = None, wish: Wish | None = None
+    ) -> Iterator[Answer]:
+        """One answer for each text, in order, while texts are still coming; memory does not grow with their number.
+
+        The first is answered at once, later ones in ever larger groups; whoever hands over lists has grouped them.
+        A text that was answered a while ago is not searched for again.
+        """
+        if isinstance(texts, str):
+            raise UsageError("stream takes texts, one after the other; for one text say model(text)")
+        wanted, number = wish or self.wish(beam), 0
+        recent = Recent[Answer](0 if wanted.sampling else REMEMBERED)
+        for chunk in chunks(texts, CHUNK * wanted.batch):
+            yield from self.answer(chunk, wanted, recent, number)
+            number += len(chunk)
+
+    def answer(self, texts: Sequence[Text], wish: Wish, recent: Recent[Answer], first_number: int) -> list[Answer]:
+        """One answer for each text; equal ones, and those that `recent` holds, are searched for once."""
+        numbers = range(first_number, first_number + len(texts))
+        items = {number: self.item(text, number) for number, text in zip(numbers, texts, strict=True)
                  if any(columns(text))}  # fmt: skip
+        # Each line draws on its own; a picture goes by its name.
+        keys: dict[int, Hashable] = {
+            number: number if wish.sampling else item.source if item.picture is None else texts[number - first_number]
+            for number, item in items.items()
+        }
+        found = {key: known for key in dict.fromkeys(keys.values()) if (known := recent.get(key)) is not None}
+        new = {key: number for number, key in reversed(keys.items()) if key not in found}
+        asked = sorted(new.values())
+        for number, answer in zip(asked, self.search([items[number] for number in asked], wish, asked), strict=True):
+            found[keys[number]] = answer
+            recent.put(keys[number], answer, weight(items[number], answer))
+        return [found[keys[number]] if number in keys else NOTHING for number in numbers]
+
+    def search(self, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
+        """Answers with how sure they are and, where that is wished for, what they looked at."""
+        if not items:
+            return []
         with threads(self.model):
-            answers = self.task.answer(self.decoding, list(items.values()), wanted, list(items))
-        found = dict(zip(items, answers, strict=True))
-        nothing = Answer("", 0.0, 1.0)
-        return [found.get(number, nothing) for number in range(first_number, first_number + len(given))]
+            answers = self.task.answer(self.decoding, items, wish, numbers)
+            if wish.align:
+                answers = [replace(answer, alignment=self.alignment(item, answer))
+                           for item, answer in zip(items, answers, strict=True)]  # fmt: skip
+        return answers if wish.sampling else [self.judged(answer) for answer in answers]
+
+    # ── how sure ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def judged(self, answer: Answer) -> Answer:
+        """The answer, and all its alternatives, with the chance of being right as confidence."""
+        if self.calibration is None:
+            return answer
+        sure = self.calibration.confidence(look(answer))
+        return replace(answer, confidence=sure, alternatives=tuple(map(self.judged, answer.alternatives)))
+
+    def calibrate(self, answers: Sequence[Answer], targets: Sequence[str]) -> Calibration | None:
+        """Learns from answers, and what they should have been, how likely an answer is right; too few teach nothing."""
+        right = [answer.text == target for answer, target in zip(answers, targets, strict=True)]
+        self.calibration = calibrate([look(answer) for answer in answers], right)
+        return self.calibration
 
     def likelihood(self, texts: Sequence[Text], targets: Sequence[str]) -> list[Answer]:
-        """How likely the model finds each target for its text: `.confidence` is its probability."""
+        """How likely the model finds each target for its text: its `.probability`."""
         if not isinstance(self.task, Transduce):
             raise UsageError(f"the task {self.config.task} writes no target that could be rated")
         items = [replace(self.item(text, number), target=self.vocabulary.target.encode(target).ids)
@@ -94,14 +163,15 @@ class Trained:
                             f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
         return self.fitting(self.task.ask(parts, "."), f"text {number + 1}")
 
-    def fitting(self, item: Item, where: str) -> Item:
-        """The item with a source of at most data.max_source tokens, its end not counted."""
+    def fitting(self, item: Item, where: str = "") -> Item:
+        """The item with a source of at most data.max_source tokens, its end not counted; a warning says `where`."""
         longest = self.config.data.max_source
         end = (END,) if item.source[-1:] == (END,) else ()
         count = len(item.source) - len(end)
         if count <= longest:
             return item
-        warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
+        if where:
+            warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
         return replace(item, source=item.source[:longest] + end)
 
     def score(
@@ -116,9 +186,19 @@ class Trained:
             warnings.warn(line, stacklevel=2)
         items = [self.read_item(example, table) for example in table.examples]
         with threads(self.model):
-            return self.task.evaluate(
+            found = self.task.evaluate(
                 self.model.eval(), items, table.examples, self.wish(beam), precision=self.precision
             )
+        return replace(found, facts={**found.facts, **self.sureness(found, table.examples)})
+
+    def sureness(self, found: Evaluation, examples: Sequence[Example]) -> dict[str, float]:
+        """How well confidences fit what came true; nothing where a task does not know right from wrong."""
+        sure = [self.judged(answer).confidence for answer in found.answers]
+        if not sure:
+            return {}
+        right = [answer.text == example.target for answer, example in zip(found.answers, examples, strict=True)]
+        judged = quality(sure, right)
+        return {"brier": judged.brier, "calibration_error": judged.error}
 
     def read_item(self, example: Example, table: Table) -> Item:
         """An example of a file as numbers; what is wrong with it is told with file and line."""
@@ -145,6 +225,24 @@ class Trained:
             answer = self.task.answer(self.decoding, [item], self.wish(beam), [0])[0]
             return record(self.task, self.model, item, source, shown, answer)
 
+    def alignment(self, item: Item, answer: Answer) -> Alignment | None:
+        """What each token of an answer looked at, but for the end; alone in its batch, so that no mate changes it."""
+        if not isinstance(self.task, Transduce) or not answer.tokens:
+            return None
+        places = [Token("", 0, 0)] * len(item.source)
+        found = record(self.task, self.model, item, places, "", answer).alignment()
+        return None if found is None else tuple(tuple(row) for row in found[:-1].astype(float).round(DIGITS).tolist())
+
+    def spelled(self, answer: Answer) -> list[str]:
+        """The tokens of an answer as they are shown: a row of its alignment for each."""
+        written = self.vocabulary.source if self.config.task == "fill" else self.vocabulary.target
+        return [written.token(id) for id in answer.tokens]
+
+    def spelled_source(self, text: Text) -> list[str]:
+        """The tokens of a text as they are shown: a column of an alignment for each."""
+        item = self.fitting(self.task.ask(columns(text), "."))
+        return [token.text for token in self.source_tokens(text, item)]
+
     def source_tokens(self, text: Text, item: Item) -> list[Token]:
         """The tokens a map's columns stand for: pieces of the text, or places of a picture."""
         if item.picture is not None:
@@ -161,3 +259,26 @@ class Trained:
 
 def columns(text: Text) -> tuple[str, ...]:
     return tuple(text.split("\t")) if isinstance(text, str) else text
+
+
+def chunks(texts: Iterable[Text | list[Text]], most: int) -> Iterator[list[Text]]:
+    """One text, then two, four and so on up to `most` together; lists as they come."""
+    waiting: list[Text] = []
+    wanted = 1
+    for each in texts:
+        waiting += each if isinstance(each, list) else [each]
+        if isinstance(each, list) or len(waiting) >= wanted:
+            yield waiting
+            waiting, wanted = [], min(2 * wanted, most)
+    if waiting:
+        yield waiting
+
+
+def look(answer: Answer) -> Look:
+    return Look(answer.probability, answer.lowest, len(answer.tokens))
+
+
+def weight(item: Item, answer: Answer) -> int:
+    """About how many numbers are kept for an answer."""
+    written = sum(len(each.tokens) for each in answer.alternatives or (answer,))
+    return 8 + len(item.source) + written + sum(map(len, answer.alignment or ()))

@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import warnings
@@ -705,3 +706,70 @@ def test_byte_order_mark_and_line_ends_of_stdin(regard: Regard, copy_folder: Pat
     assert (done.code, done.lines) == (0, ["abc", "d", "", "ba"])
     assert done.err == "warning: lines end in \\r\\n; the \\r is left out\n"
     assert regard("run", copy_folder, stdin=b"\xef\xbb\xbfabc\nd\n").lines == ["abc", "d"]
+
+
+# ── the filter that behaves ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_json_has_what_the_page_promises(regard: Regard, copy_folder: Path) -> None:
+    done = regard("run", copy_folder, "--json", stdin=b"abc\n")
+    found = json.loads(done.out)
+    assert {"text", "score", "confidence", "probability", "lowest", "n_best", "tokens", "source_tokens",
+            "alignment"} == found.keys()  # fmt: skip
+    assert found["tokens"] == ["a", "b", "c"]
+    assert [row.index(max(row)) for row in found["alignment"]] == [0, 1, 2]
+    assert "alignment" not in json.loads(regard("run", copy_folder, "--json", "--no-align", stdin=b"abc\n").out)
+
+
+def test_columns_in_and_out(regard: Regard, refused: Callable[..., str], copy_folder: Path) -> None:
+    words = ["run", copy_folder, "--input-column"]
+    done = regard(*words, "word", "--output-column", "copy", stdin=b"id\tword\n1\tabc\n2\tdd\n")
+    assert (done.lines, done.err) == (["id\tword\tcopy", "1\tabc\tabc", "2\tdd\tdd"], "")
+    assert regard(*words, "2", stdin=b"1\tabc\n").lines == ["1\tabc\tabc"]
+    assert regard(*words, "w", stdin=b'{"w": "abc"}\n').lines == ['{"w": "abc", "output": "abc"}']
+    assert "found no column" in refused(65, *words, "other", stdin=b"id\tword\n")
+    assert "the model reads 1 columns" in refused(2, *words, "id,word", stdin=b"id\tword\n")
+    assert "expected lines, tsv, jsonl" in refused(2, "run", copy_folder, "--format", "csv", stdin=b"a\n")
+
+
+def test_what_is_not_sure_is_left_empty(
+    regard: Regard, refused: Callable[..., str], copy_folder: Path, small_model: Callable[..., Trained], tmp_path: Path
+) -> None:
+    done = regard("run", copy_folder, "--min-confidence", "0.9999999", stdin=b"abc\n\n")
+    assert (done.code, done.lines) == (0, ["", ""])
+    assert re.fullmatch(r"line 1: confidence 0\.\d+ < 1; left empty\n", done.err)
+    assert regard("run", copy_folder, "--min-confidence", "0.2", stdin=b"abc\n").lines == ["abc"]
+    said = refused(2, "run", copy_folder, "--sample", "--min-confidence", "0.5", stdin=b"a\n")
+    assert "drawn at random has no confidence" in said
+    small_model("rnn").save(tmp_path / "m")
+    done = regard("run", tmp_path / "m", "--min-confidence", "0.5", stdin=b"a\n")
+    assert "confidence is the raw probability" in done.err
+
+
+def test_an_endless_stream_through_a_short_pipe(copy_folder: Path) -> None:
+    script = 'yes abc | "$0" -m regard run "$1" | head -n 5; echo "${PIPESTATUS[1]}"'
+    done = subprocess.run(["bash", "-c", script, sys.executable, copy_folder], capture_output=True, timeout=120,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}, check=False)  # fmt: skip
+    assert (done.stdout, done.stderr) == (b"abc\n" * 5 + b"0\n", b"")
+
+
+def test_answers_come_while_more_is_awaited_and_an_interruption_is_quiet(copy_folder: Path) -> None:
+    with subprocess.Popen([sys.executable, "-m", "regard", "run", str(copy_folder)], stdin=subprocess.PIPE,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}) as child:  # fmt: skip
+        assert child.stdin is not None
+        assert child.stdout is not None
+        assert child.stderr is not None
+        for word in (b"abc\n", b"dd\n", b"a\n"):
+            child.stdin.write(word)
+            child.stdin.flush()
+            assert child.stdout.readline() == word
+        child.send_signal(signal.SIGINT)
+        assert (child.wait(60), child.stdout.read(), child.stderr.read()) == (130, b"", b"")
+
+
+def test_a_model_card_tells_what_confidence_is_worth(copy_folder: Path) -> None:
+    card = (copy_folder / "README.md").read_text(encoding="utf-8")
+    assert "| Brier score |" in card
+    assert "| expected calibration error |" in card
+    assert "learnt from the 84 examples" in card

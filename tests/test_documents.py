@@ -45,6 +45,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documents")
     (folder / "questions.txt").write_text("9 May 2018\n\n1/2/2003\n", encoding="utf-8")
     (folder / "forms.tsv").write_text(FORMS, encoding="utf-8")
+    (folder / "orders.tsv").write_text("id\tdate\n1\t9 May 2018\n2\t1/2/2003\n", encoding="utf-8")
+    (folder / "orders.jsonl").write_text('{"id": 1, "date": "9 May 2018"}\n', encoding="utf-8")
     return folder
 
 

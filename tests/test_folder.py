@@ -20,13 +20,13 @@ from safetensors.torch import load_file, save_file
 from regard import config, folder
 from regard.data.batch import Batch
 from regard.errors import ConfigError, FolderError, MissingError, RegardError
-from regard.tasks.task import Item
+from regard.tasks.task import Answer, Item
 from regard.trained import Trained
 
 TEN = ["attention-encoder", "caption", "conv", "decoder", "encoder", "rnn", "rnn-attention", "rnn-context",
        "rnn-single", "transformer"]  # fmt: skip
 DAMAGED = ["config.toml", "manifest.json", "model.safetensors", "tokenizer.json", "README.md", "metrics.jsonl",
-           "curves.svg"]  # fmt: skip
+           "curves.svg", "calibration.json"]  # fmt: skip
 
 SmallModel = Callable[..., Trained]
 
@@ -34,10 +34,9 @@ SmallModel = Callable[..., Trained]
 @pytest.fixture
 def saved(small_model: SmallModel, tmp_path: Path) -> Path:
     """A small folder of one's own, to be damaged."""
-    path = tmp_path / "m"
-    small_model("rnn-attention").save(
-        path, {"README.md": b"# card\n", "metrics.jsonl": b"{}\n", "curves.svg": b"<svg/>"}
-    )
+    path, model = tmp_path / "m", small_model("rnn-attention")
+    model.calibrate([Answer("a", 0.0, 0.5, (8,), (), 0.5, 0.5)] * 20, ["a", "b"] * 10)
+    model.save(path, {"README.md": b"# card\n", "metrics.jsonl": b"{}\n", "curves.svg": b"<svg/>"})
     return path
 
 
@@ -433,3 +432,30 @@ def test_every_file_of_a_folder_is_synced_and_the_manifest_last(
     assert events[::3] == events[2::3] == ["synced"] * 5  # the file before it is placed, the folder after it
     assert sorted(events[1::3]) == sorted(path.name for path in (tmp_path / "m").iterdir())
     assert events[-2] == "manifest.json"
+
+
+# ── calibration ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("forged", "said"),
+    [
+        (b"[]", "not a calibration"),
+        (b'{"bias": 0.0}', "not a calibration: probability: Field required"),
+        (b"{", "not JSON"),
+        (b"NaN", "not a calibration"),
+    ],
+)
+def test_a_calibration_that_is_none(saved: Path, forged: bytes, said: str) -> None:
+    (saved / "calibration.json").write_bytes(forged)
+    sign(saved)
+    assert said in refusal(saved)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e7", "-1e300"])
+def test_weights_of_a_calibration_out_of_all_bounds(saved: Path, number: str) -> None:
+    tree = json.loads((saved / "calibration.json").read_text(encoding="utf-8"))
+    text = json.dumps({**tree, "bias": 12345.5}).replace("12345.5", number)
+    (saved / "calibration.json").write_text(text, encoding="utf-8")
+    sign(saved)
+    assert "not finite, or far too great" in refusal(saved)

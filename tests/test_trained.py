@@ -2,18 +2,19 @@
 
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
+from regard import trained
 from regard.data import builtin
 from regard.data.tokens import END
 from regard.errors import DataError, MissingError, UsageError
 from regard.search.write import Sampling
-from regard.tasks.task import Wish
+from regard.tasks.task import Answer, Item, Wish
 from regard.tasks.transduce import Transduce
 from regard.trained import Trained, columns
 
@@ -206,13 +207,13 @@ def test_alignment_of_a_decoder_alone_is_its_look_back_at_the_source(small_model
 
 
 @pytest.mark.parametrize("preset", [*WRITERS, "copy"])
-def test_probabilities_multiply_to_the_confidence(small_model: SmallModel, copy_model: Trained, preset: str) -> None:
+def test_probabilities_multiply_to_the_answers(small_model: SmallModel, copy_model: Trained, preset: str) -> None:
     model = copy_model if preset == "copy" else small_model(preset)
     record = model.look("abca", beam=2)
     (answer,) = model.run(["abca"], beam=2)
     assert len(record.probabilities) == len(record.target)
-    written = record.probabilities if len(answer.tokens) < 12 else record.probabilities[:-1]  # cut off: no end written
-    assert math.prod(written) == pytest.approx(answer.confidence, rel=1e-3)
+    assert math.prod(record.probabilities) == pytest.approx(answer.probability, rel=1e-3, abs=0.0)
+    assert min(record.probabilities) == pytest.approx(answer.lowest, rel=1e-3)
 
 
 def test_record_of_a_picture(small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -260,19 +261,19 @@ def test_likelihood_is_what_the_steps_multiply_to(small_model: SmallModel, prese
     found = model.likelihood(texts, targets)
     assert [answer.text for answer in found] == targets
     for answer, text, target in zip(found, texts, targets, strict=True):
-        assert answer.confidence == pytest.approx(math.exp(step_by_step(model, text, target)), rel=1e-4)
+        assert answer.probability == pytest.approx(math.exp(step_by_step(model, text, target)), rel=1e-4)
 
 
-def test_likelihood_of_its_own_answer_is_its_confidence(copy_model: Trained) -> None:
+def test_likelihood_of_its_own_answer_is_its_probability(copy_model: Trained) -> None:
     texts = ["abc", "d", "ba", "ccc"]
     answers = copy_model.run(texts)
     rated = copy_model.likelihood(texts, [answer.text for answer in answers])
     for answer, other in zip(answers, rated, strict=True):
         assert other.tokens == answer.tokens
-        assert other.confidence == pytest.approx(answer.confidence, rel=1e-4)
+        assert other.probability == pytest.approx(answer.probability, rel=1e-4)
         assert other.score == pytest.approx(answer.score, rel=1e-4)
     (wrong,) = copy_model.likelihood(["abc"], ["cba"])
-    assert wrong.confidence < rated[0].confidence
+    assert wrong.probability < rated[0].probability
 
 
 def test_likelihood_of_what_writes_no_target(small_model: SmallModel) -> None:
@@ -304,3 +305,157 @@ def test_score_leaves_bad_lines_out_where_asked(copy_model: Trained, tmp_path: P
         copy_model.score(tmp_path / "t.tsv")
     with pytest.warns(UserWarning, match="1 of 2 lines can not be used"):
         assert copy_model.score(tmp_path / "t.tsv", skip_bad=True).outputs == ("abc",)
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Counted:
+    """Stands before the task's own `answer` and counts what it is asked."""
+
+    def __init__(self, model: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.honest = model.task.answer
+        self.asked: list[int] = []
+        monkeypatch.setattr(model.task, "answer", self)
+
+    def __call__(self, model: object, items: list[Item], wish: Wish, numbers: list[int]) -> list[Answer]:
+        self.asked.append(len(items))
+        return self.honest(model, items, wish, numbers)  # type: ignore[arg-type]
+
+
+def told(answers: Iterable[Answer]) -> list[tuple[str, float]]:
+    """What answers have in common, whoever shared their batch."""
+    return [(answer.text, pytest.approx(answer.score, rel=1e-4)) for answer in answers]
+
+
+def test_a_stream_is_a_run_that_does_not_wait(copy_model: Trained) -> None:
+    texts = ["abc", "d", "", "ba", "ccc", "", "a", "abc"]
+    assert told(copy_model.stream(iter(texts), beam=2)) == told(copy_model.run(texts, beam=2))
+    assert told(copy_model.stream([texts[:3], texts[3:]])) == told(copy_model.run(texts))
+    assert list(copy_model.stream([])) == []
+    with pytest.raises(UsageError, match="stream takes texts"):
+        next(copy_model.stream("abc"))
+
+
+def test_a_stream_without_end_is_read_no_further_than_needed(small_model: SmallModel) -> None:
+    """The first answer needs the first text alone; later ones need a group at a time."""
+    model, taken = small_model("rnn"), 0
+
+    def forever() -> Iterator[str]:
+        nonlocal taken
+        while True:
+            taken += 1
+            yield "abcd"[taken % 4] * (1 + taken % 3)
+
+    coming = model.stream(forever(), wish=Wish(batch=2))
+    for number in range(1, 200):
+        assert isinstance(next(coming), Answer)
+        assert taken <= 1 if number == 1 else taken <= number + 16 * 2
+
+
+def test_equal_texts_are_searched_for_once(small_model: SmallModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model("rnn")
+    counted = Counted(model, monkeypatch)
+    texts = ["abc", "d", "abc", "", "abc", "d"]
+    found = model.run(texts)
+    assert counted.asked == [2]
+    assert found[0] == found[2] == found[4] != found[3]
+    assert told(model.stream(texts * 20)) == told(found * 20)
+    assert sum(counted.asked[1:]) == 2
+
+
+def test_draws_are_never_shared(small_model: SmallModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = small_model("rnn")
+    counted = Counted(model, monkeypatch)
+    wish = Wish(sampling=Sampling(seed=1))
+    drawn = list(model.stream(["abc"] * 30, wish=wish))
+    assert sum(counted.asked) == 30
+    assert len({answer.text for answer in drawn}) > 1
+    assert told(drawn) == told(model.run(["abc"] * 30, wish=wish))
+
+
+def test_a_stream_forgets_and_asks_again(small_model: SmallModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trained, "REMEMBERED", 60)
+    model = small_model("rnn")
+    counted = Counted(model, monkeypatch)
+    list(model.stream(["a", "b", "c", "d", "ab", "bc", "cd", "a"], wish=Wish(batch=1)))
+    assert sum(counted.asked) == 8
+
+
+def test_an_over_long_text_is_named_each_time(copy_model: Trained) -> None:
+    with pytest.warns(UserWarning, match="cut to 12") as heard:
+        list(copy_model.stream(["a" * 20] * 3))
+    assert [str(each.message).split(":")[0] for each in heard] == ["text 1", "text 2", "text 3"]
+
+
+# ── how sure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_training_teaches_how_sure_to_be(copy_model: Trained) -> None:
+    assert copy_model.calibration is not None
+    assert copy_model.calibration.examples == 84
+    (answer,) = copy_model.run(["abc"], wish=Wish(beam=3, n_best=3))
+    assert 0.5 < answer.confidence < 1.0
+    assert answer.confidence != answer.probability
+    assert 0.0 < answer.probability <= answer.lowest <= 1.0
+    assert answer.alternatives[0].confidence == answer.confidence > answer.alternatives[1].confidence
+
+
+def test_saved_and_loaded_is_as_sure(copy_model: Trained, tmp_path: Path) -> None:
+    copy_model.save(tmp_path / "m")
+    again = Trained.load(tmp_path / "m")
+    assert again.calibration == copy_model.calibration
+    assert again.run(["abc", "d"]) == copy_model.run(["abc", "d"])
+
+
+def test_a_folder_without_a_calibration_gives_raw_probabilities(copy_model: Trained, tmp_path: Path) -> None:
+    """Also where the file of an older save is left beside it: the manifest does not list it."""
+    copy_model.save(tmp_path / "m")
+    raw = Trained(copy_model.config, copy_model.vocabulary, copy_model.model)
+    raw.save(tmp_path / "m")
+    assert (tmp_path / "m" / "calibration.json").exists()
+    found = Trained.load(tmp_path / "m")
+    assert found.calibration is None
+    (answer,) = found.run(["abc"])
+    assert answer.confidence == answer.probability
+
+
+def test_what_is_drawn_has_its_raw_probability(copy_model: Trained) -> None:
+    for answer in copy_model.run(["abc", "dd"], wish=Wish(sampling=Sampling())):
+        assert answer.confidence == answer.probability
+
+
+def test_filled_holes_have_theirs(small_model: SmallModel) -> None:
+    (answer,) = small_model("encoder").run(["a[mask]c[mask]"], wish=Wish(n_best=2))
+    assert answer.confidence == answer.probability == pytest.approx(math.exp(answer.score))
+    assert answer.probability < answer.lowest < 1.0
+
+
+def test_scores_tell_whether_confidence_holds(copy_model: Trained, copy_file: Path, small_model: SmallModel) -> None:
+    found = copy_model.score(copy_file)
+    assert 0.0 <= found.facts["brier"] < 0.2
+    assert 0.0 <= found.facts["calibration_error"] < 0.2
+
+
+# ── alignments ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("preset", WRITERS)
+def test_alignment_is_what_a_look_sees_whoever_shares_the_batch(small_model: SmallModel, preset: str) -> None:
+    model = small_model(preset)
+    answers = model.run(["abca", "d", "bb"], wish=Wish(align=True, batch=3))
+    alone = [model.run([text], wish=Wish(align=True))[0] for text in ("abca", "d", "bb")]
+    assert [each.alignment for each in answers] == [each.alignment for each in alone]
+    seen = model.look("abca", beam=1).alignment()
+    found = answers[0].alignment
+    assert (found is None) == (seen is None)
+    if found is not None and seen is not None:
+        assert np.allclose(found, seen[:-1], atol=1e-4)
+        assert len(found) == len(model.spelled(answers[0]))
+        assert {len(row) for row in found} == {len(model.spelled_source("abca"))}
+    assert model.run(["abca"])[0].alignment is None
+
+
+def test_alignment_of_what_looks_at_nothing(small_model: SmallModel) -> None:
+    assert small_model("encoder").run(["a[mask]c"], wish=Wish(align=True))[0].alignment is None
+    assert small_model("rnn-attention").run([""], wish=Wish(align=True))[0].alignment is None

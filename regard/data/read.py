@@ -46,6 +46,7 @@ DELIMITERS = {
         "|": "bars: replace them by commas",
     },
 }
+C1 = re.compile("[\x7f-\x9f\u2028\u2029]")
 # C0, DEL, C1, line and paragraph separators, marks that change the direction of text, lone surrogates.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
@@ -107,6 +108,11 @@ def escape(text: str) -> str:
 
 def _spell(found: re.Match[str]) -> str:
     return "⇥" if found[0] == "\t" else found[0].encode("unicode_escape").decode()
+
+
+def json_line(value: Any) -> str:
+    """JSON in readable letters, on one line and with nothing in it that could steer a terminal."""
+    return C1.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
 
 
 def quote(text: str, limit: int = QUOTED) -> str:
@@ -411,12 +417,10 @@ def _header(plan: _Plan, columns: Columns, head: list[Record]) -> list[str]:
     """The names of the columns when the first line holds them: asked for by name, or all of them well known."""
     if plan.kind in ("whole", "jsonl", "parallel") or not head:
         return []
-    names = [text.removesuffix("\r").strip() for text in head[0].fields]
-    named = any(not name.isdecimal() for name in (*columns.source, columns.target or "1"))
-    known = len(set(names)) == len(names) and all(name.lower() in HEADER_NAMES for name in names)
-    if named and head[0].flaw:
+    wanted = (*columns.source, columns.target or "1")
+    if head[0].flaw and any(not name.isdecimal() for name in wanted):
         raise DataError(f"{escape(plan.sources[0].path)}:{head[0].line}: {head[0].flaw.text}; expected a header")
-    return names if named or known else []
+    return header_names(head[0].fields, wanted)
 
 
 def _choose(plan: _Plan, columns: Columns, head: list[Record], names: list[str]) -> Choice:
@@ -437,7 +441,7 @@ def _usual_width(rows: list[list[str]], columns: Columns) -> int:
     widths = Counter(len(row) for row in rows)
     usual = widths.most_common(1)[0][0] if widths else 2
     if columns.source or columns.target != "":
-        asked = [_position(name) for name in (*columns.source, columns.target or "1")]
+        asked = [position(name) for name in (*columns.source, columns.target or "1")]
         return max(asked) if usual == 1 and max(asked) <= SAMPLE else usual
     # With nothing chosen two columns are expected; only when several lines agree on more is a choice asked for.
     agreed = usual > 2 and len(widths) == 1 and len(rows) > 1 and any(row[-1].strip(EMPTY) for row in rows)
@@ -473,27 +477,29 @@ def _find(plan: _Plan, name: str, labels: list[str]) -> str:
     """A label by its own name, else by position. A JSON key may be missing here and there: that is seen row by row."""
     if name in labels:
         return name
-    if 1 <= _position(name) <= len(labels):
-        return labels[_position(name) - 1]
+    if 1 <= position(name) <= len(labels):
+        return labels[position(name) - 1]
     if plan.kind == "jsonl" and not name.isdecimal():
         return name
     path = ",".join(escape(source.path) for source in plan.sources)
     raise DataError(
-        f"{path}: found no column {quote(name)}{_nearest(name, labels)}; the columns are {_list(labels)}{plan.hint}"
+        f"{path}: found no column {quote(name)}{nearest(name, labels)}; the columns are {listed(labels)}{plan.hint}"
     )
 
 
-def _position(name: str) -> int:
+def position(name: str) -> int:
     """The number a column is asked for by; 0 when it is asked for by name, or by a number no file has."""
     return int(name) if name.isdecimal() and len(name) < 6 else 0
 
 
-def _nearest(name: str, labels: list[str]) -> str:
+def nearest(name: str, labels: list[str]) -> str:
+    """What may have been meant."""
     near = difflib.get_close_matches(name, labels, n=1)
     return f", the nearest is {quote(near[0])}" if near else ""
 
 
-def _list(labels: list[str], limit: int = 12) -> str:
+def listed(labels: list[str], limit: int = 12) -> str:
+    """The first names, as they may stand in a message."""
     shown = ", ".join(escape(label[:24]) + "…" * (len(label) > 24) for label in labels[:limit])
     return f"{shown} and {len(labels) - limit} more" if len(labels) > limit else shown
 
@@ -503,7 +509,7 @@ def _undecided(plan: _Plan, labels: list[str], shown: list[str]) -> DataError:
     source = ",".join(escape(label) for label in labels[:4] if label != target) or "1"
     what = "keys" if plan.kind == "jsonl" else "columns"
     return DataError(
-        f"{escape(plan.sources[0].path)}: found {len(labels)} {what}, expected 2: {_list(shown)}\n"
+        f"{escape(plan.sources[0].path)}: found {len(labels)} {what}, expected 2: {listed(shown)}\n"
         f"choose by position or name, for example: --source {source} --target {escape(target)}"
     )
 
@@ -552,7 +558,7 @@ def _pick_keys(record: Record, choice: Choice) -> list[str] | Flaw:
     values, keyed = [], record.keyed or {}
     for name in choice.names:
         if name not in keyed:
-            found = _nearest(name, list(keyed)) or f", found {_list(list(keyed)) or 'none'}"
+            found = nearest(name, list(keyed)) or f", found {listed(list(keyed)) or 'none'}"
             return Flaw("missing key", f"expected the key {quote(name)}{found}: {quote(record.text)}")
         value = keyed[name]
         if isinstance(value, list) and all(isinstance(part, str) for part in value):
@@ -561,6 +567,22 @@ def _pick_keys(record: Record, choice: Choice) -> list[str] | Flaw:
             return flaw
         values.append(value)
     return values
+
+
+def texts_of(line: str, names: Sequence[str]) -> list[str] | Flaw:
+    """The texts under some keys of a JSON object, or what is wrong with it."""
+    parsed = _parse(line)
+    if isinstance(parsed, Flaw):
+        return parsed
+    return _pick_keys(Record(0, line, [], None, parsed), Choice(tuple(names), False))
+
+
+def header_names(fields: Sequence[str], wanted: Sequence[str]) -> list[str]:
+    """The names of the columns where a first line holds them: asked for by name, or all of them well known."""
+    names = [text.removesuffix("\r").strip() for text in fields]
+    named = any(not name.isdecimal() for name in wanted)
+    known = len(set(names)) == len(names) and all(name.lower() in HEADER_NAMES for name in names)
+    return names if named or known else []
 
 
 def _value_flaw(name: str, value: object) -> Flaw | None:
@@ -600,7 +622,7 @@ def without_returns(example: Example, hit: Sequence[bool]) -> Example:
 def _judge(tally: Tally, examples: int, names: list[str], skip_bad: bool) -> None:
     """Raise when the file gave nothing, or something bad that was not to be skipped."""
     if tally.records == 0 and names:
-        raise DataError(f"{tally.path}: found a header ({_list(names)}) and nothing after it, expected examples")
+        raise DataError(f"{tally.path}: found a header ({listed(names)}) and nothing after it, expected examples")
     if tally.records == 0:
         found = f"{tally.blank} blank lines" if tally.blank else "an empty file"
         raise DataError(f"{tally.path}: found {found}, expected one example a line")
@@ -612,14 +634,14 @@ def _judge(tally: Tally, examples: int, names: list[str], skip_bad: bool) -> Non
 def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[str]:
     notes = [note for source in plan.sources for note in source.notes(kept=plan.kind not in ("csv", "jsonl"))]
     if names:
-        notes.append(f"{tally.path}: the first line is a header: {_list(names)}")
+        notes.append(f"{tally.path}: the first line is a header: {listed(names)}")
     elif plan.kind == "csv":
         notes.append(f"{tally.path}: its first line is read as an example; if it is a header, name the columns: "
                      "--source NAME --target NAME")  # fmt: skip
     if tally.blank:
         notes.append(f"{tally.path}: {tally.blank} blank lines skipped")
     if not choice.has_target and choice.width > len(choice.places) > 0:
-        notes.append(f"{tally.path}: of {choice.width} columns only {_list(list(choice.names))} is read")
+        notes.append(f"{tally.path}: of {choice.width} columns only {listed(list(choice.names))} is read")
     if tally.kinds:
         notes.append(f"{tally.summary()}; skipped. The first: {tally.first[0]}")
     return notes

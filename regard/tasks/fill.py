@@ -120,22 +120,23 @@ class Fill:
         first = len(SPECIALS) + len(self.vocabulary.source.tags)  # a hole in a text is never a tag
         log_TV[:, :first] = -torch.inf
         few = min(count, log_TV.shape[1] - first)
-        best: list[tuple[float, dict[int, int]]] = [(0.0, {})]
+        best: list[tuple[list[float], dict[int, int]]] = [([], {})]
         for place, log, token in zip(holes, *(t.tolist() for t in log_TV.topk(few, -1)), strict=True):
             longer = [
-                (score + a, {**chosen, place: b}) for score, chosen in best for a, b in zip(log, token, strict=True)
+                ([*logs, a], {**chosen, place: b}) for logs, chosen in best for a, b in zip(log, token, strict=True)
             ]
-            best = sorted(longer, key=lambda each: -each[0])[:count]
-        made = tuple(self.spell([chosen.get(i, each) for i, each in enumerate(ids)], score) for score, chosen in best)
+            best = sorted(longer, key=lambda each: -sum(each[0]))[:count]
+        made = tuple(self.spell([chosen.get(i, each) for i, each in enumerate(ids)], logs) for logs, chosen in best)
         return replace(made[0], alternatives=made)
 
-    def spell(self, ids: list[int], score: float) -> Answer:
-        """Ids without their end as text, a tab between columns."""
+    def spell(self, ids: list[int], logs: Sequence[float] = ()) -> Answer:
+        """Ids without their end as text, a tab between columns; `logs` of what was filled in."""
         columns: list[list[int]] = [[]]
         for id in ids[:-1]:
             columns.append([]) if id == SEPARATOR else columns[-1].append(id)
         text = "\t".join(self.vocabulary.source.decode(column) for column in columns)
-        return Answer(text, score, math.exp(score), tuple(ids[:-1]))
+        score, lowest = float(sum(logs)), math.exp(min(logs, default=0.0))
+        return Answer(text, score, math.exp(score), tuple(ids[:-1]), probability=math.exp(score), lowest=lowest)
 
     @torch.inference_mode()
     def evaluate(
@@ -150,7 +151,7 @@ class Fill:
             found += more
             filled_BS = torch.where(batch.label_BT != PAD, best_BS, batch.source)
             for row, i in enumerate(run):
-                outputs[i] = self.spell(filled_BS[row, : len(items[i].source)].tolist(), 0.0).text
+                outputs[i] = self.spell(filled_BS[row, : len(items[i].source)].tolist()).text
         low, high = wilson_interval(found.right, max(found.count, 1))
         metric = Metric("accuracy", found.accuracy, low, high, True, "hidden places|interval:wilson")
         facts = {

@@ -39,15 +39,24 @@ class Loss:
     count: int
 
 
+Alignment = tuple[tuple[float, ...], ...]  # for each target token, how much it looked at each source token
+
+
 @dataclass(frozen=True)
 class Answer:
-    """One output with the score that ranked it, its probability, and all the n best, itself the first of them."""
+    """One output with the score that ranked it, how sure it is, and all the n best, itself the first of them.
+
+    `confidence` is the chance that the whole output is right, where the model has learnt to tell; else `probability`.
+    """
 
     text: str
     score: float
     confidence: float
     tokens: tuple[int, ...] = ()
     alternatives: tuple["Answer", ...] = ()
+    probability: float = 1.0  # of the whole output, as the model sees it
+    lowest: float = 1.0  # probability of its least sure token
+    alignment: Alignment | None = None  # where it was wished for, and something looked at the source
 
     def __str__(self) -> str:
         return self.text
@@ -67,6 +76,7 @@ class Wish:
     no_repeat: int = 0
     banned: tuple[str, ...] = ()  # texts that are never written
     prefix: str = ""  # text every output begins with
+    align: bool = False  # tell what each token looked at; one more pass through the model
 
     @property
     def is_simple(self) -> bool:
@@ -81,6 +91,7 @@ class Evaluation:
     metrics: dict[str, Metric]
     outputs: tuple[str, ...] = ()
     facts: dict[str, float] = field(default_factory=dict)  # loss, perplexity, forced and free token accuracy, …
+    answers: tuple[Answer, ...] = ()  # the outputs with how sure they are, of tasks that know right from wrong
 
 
 class Task(Protocol):

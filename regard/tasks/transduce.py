@@ -156,7 +156,8 @@ class Transduce:
 
     def spell_one(self, found: Hypothesis) -> Answer:
         text = self.vocabulary.target.decode(found.tokens)
-        return Answer(text, found.score, math.exp(found.log_probability), found.tokens)
+        sure, lowest = math.exp(found.log_probability), math.exp(min(found.log_probabilities, default=0.0))
+        return Answer(text, found.score, sure, found.tokens, probability=sure, lowest=lowest)
 
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -178,7 +179,7 @@ class Transduce:
             "exposure_gap": forced.accuracy - free,
         }
         metrics = corpus_scores(outputs, references, samples=1000 if intervals else 0)
-        return Evaluation(metrics, tuple(outputs), facts)
+        return Evaluation(metrics, tuple(outputs), facts, tuple(answers))
 
     @torch.inference_mode()
     def forced(self, model: Model, items: Sequence[Item]) -> Judged:

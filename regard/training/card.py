@@ -1,14 +1,16 @@
 """A finished run in, its model card out: what it is, from what data, how good, made by which versions."""
 
 from regard.score import Metric
+from regard.score.calibration import FEWEST
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
+from regard.trained import Trained
 from regard.training.home import Start, versions
 from regard.training.loop import Outcome
 from regard.training.prepare import Prepared
 
 
-def card(data: Prepared, start: Start, found: Evaluation, outcome: Outcome, seconds: float, parameters: int) -> str:
+def card(data: Prepared, start: Start, found: Evaluation, outcome: Outcome, seconds: float, trained: Trained) -> str:
     """The README.md of a model folder."""
     c = data.config
     rows = [f"| {m.name} | {figure(m)} | `{escaped(m.signature)}` |" for m in found.metrics.values()]
@@ -27,9 +29,13 @@ def card(data: Prepared, start: Start, found: Evaluation, outcome: Outcome, seco
         "",
         "| score | value | signature |", "|---|---|---|", *rows, *facts,
         "",
+        "## Confidence",
+        "",
+        *sureness(trained, found),
+        "",
         "## How it was made",
         "",
-        *[f"- {line}" for line in history(data, start, outcome, seconds, parameters)],
+        *[f"- {line}" for line in history(data, start, outcome, seconds, trained.model.size)],
         "",
     ])  # fmt: skip
 
@@ -41,6 +47,25 @@ def choice(data: Prepared, outcome: Outcome) -> str:
     judged = min(len(data.valid.items), data.config.train.validate_examples)
     by = deciding(data.config)
     return f"the best weights were chosen on {judged} examples by {by}, so a fresh test file is the better judge"
+
+
+def sureness(trained: Trained, found: Evaluation) -> list[str]:
+    """What the confidence of an output is worth."""
+    c = trained.calibration
+    if not found.answers:
+        return ["The confidence of an output is its raw probability: this task does not know one right output."]
+    if c is None:
+        return [f"The confidence of an output is its raw probability: {len(found.answers)} held-out examples are too "
+                f"few to learn from ({FEWEST} are needed)."]  # fmt: skip
+    return [
+        f"The confidence of an output is the chance that all of it is right, learnt from the {c.examples} examples "
+        f"above ({c.right} right) with the search of `config.toml`. The figures on the right were measured on examples "
+        "that the rule had not seen; 0 is best.",
+        "",
+        "| | raw probability | confidence |", "|---|---|---|",
+        f"| Brier score | {c.before.brier:.4f} | {c.after.brier:.4f} |",
+        f"| expected calibration error | {c.before.error:.4f} | {c.after.error:.4f} |",
+    ]  # fmt: skip
 
 
 def escaped(text: str) -> str:

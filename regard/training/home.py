@@ -20,7 +20,7 @@ from regard.folder import Shapes, read_text, remove, sync, write_file
 from regard.training.lock import locked
 
 OURS = ("checkpoints", "tokens", "model.safetensors", "README.md", "curves.svg", "metrics.jsonl", "times.jsonl",
-        "tensorboard", "config.toml", "tokenizer.json", "run.json", "manifest.json")  # fmt: skip
+        "tensorboard", "config.toml", "tokenizer.json", "calibration.json", "run.json", "manifest.json")  # fmt: skip
 NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
 FRESH = ".tokens.new"  # the store of a run that has not yet begun
 

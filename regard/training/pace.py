@@ -109,10 +109,3 @@ def about(seconds: float) -> str:
     if seconds < 36 * 3600:
         return f"about {round(seconds / 1800) / 2:g} hours"
     return f"about {round(seconds / 43200) / 2:g} days"
-
-
-def digits(seconds: float) -> str:
-    """A time as a clock shows it: 1:05, or 2:01:05."""
-    minutes, rest = divmod(int(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"

@@ -19,10 +19,10 @@ from regard.training.bar import Bar
 from regard.training.events import Events
 from regard.training.keep import Keeper
 from regard.training.log import Log, Mark
-from regard.training.pace import Pace, Plan, about, digits
+from regard.training.pace import Pace, Plan, about
 from regard.training.stop import Clock
 from regard.view import plot
-from regard.view.terminal import console, sparkline
+from regard.view.terminal import console, digits, sparkline
 
 LINES = 40  # of steps in a run, at most about so many where there is no terminal
 MEASURED = 3.0  # seconds of steps from which the first line foretells the end …

@@ -303,14 +303,16 @@ def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: 
         kept = ("nothing is saved: no folder was named" if scene.folder is None
                 else f"regard resume {scene.folder} goes on from there")  # fmt: skip
         raise Interrupted(f"{scene.stop.interruption} at step {outcome.step}; {kept}", number)
+    if found is not None and found.answers:
+        trained.calibrate(found.answers, [example.target or "" for example in ready.data.valid.examples])
     if found is not None and scene.folder is not None:
-        text = card(ready.data, ready.start, found, outcome, scene.stop.clock.seconds(), trained.model.size)
+        text = card(ready.data, ready.start, found, outcome, scene.stop.clock.seconds(), trained)
         others = {
             "README.md": text.encode(),
             "curves.svg": crew.report.curves(crew.keep.metric),
             **written(scene.folder),
         }
-        folders.save(scene.folder, trained.config, trained.vocabulary, trained.model, others)
+        trained.save(scene.folder, others)
         remove(scene.folder / "tokens")  # a finished run has no use for a copy of its data
     return found
 

@@ -8,13 +8,18 @@ from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
 
 from regard.data.read import escape
 from regard.view.record import Record, Token
 
 INK = " ░▒▓█"
 BARS = "▁▂▃▄▅▆▇█"
+BAR = 20  # columns of a bar of progress
+NARROW = 100  # columns, below which the bar is half as long
 
 
 # ── who looked at what ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -56,6 +61,21 @@ def sparkline(values: Sequence[float], width: int = 16) -> str:
     low, high = min(known, default=0.0), max(known, default=0.0)
     scale = (len(BARS) - 1) / (high - low) if high > low else 0.0
     return "".join(BARS[round((value - low) * scale)] for value in known)
+
+
+def digits(seconds: float) -> str:
+    """A time as a clock shows it: 1:05, or 2:01:05."""
+    minutes, rest = divmod(int(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def bar_line(console: Console, done: float, total: float, words: Sequence[str]) -> RenderableType:
+    """A bar and what there is to say. What matters most comes first: a narrow terminal cuts off the end."""
+    width = BAR if console.width >= NARROW else BAR // 2
+    line = Table.grid(padding=(0, 1))
+    line.add_row(ProgressBar(total, done, width), Text(" · ".join(words), no_wrap=True, overflow="ellipsis"))
+    return line
 
 
 def console(quiet: bool = False) -> Console:

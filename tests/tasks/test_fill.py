@@ -238,7 +238,7 @@ def test_columns_keep_their_separator_and_their_tags() -> None:
     ids = task.encode(Example(("walk", "V;PST"), None, 1), ".").source
     assert ids == task.ask(["walk", "V;PST"], ".").source
     assert len(ids) == 4 + 1 + 2 + 1
-    assert task.spell(list(ids), 0.0).text == "walk\tV;PST"
+    assert task.spell(list(ids)).text == "walk\tV;PST"
     for number in range(30):
         source, label = hide(task, ids, number, 0)
         assert (source[4], label[4], label[-1]) == (ids[4], PAD, PAD)
@@ -258,4 +258,4 @@ def test_alternatives_of_two_holes_are_the_best_pairs(fill: Fill, model: Model) 
 def test_an_empty_column_stays_a_column(columns: tuple[str, str]) -> None:
     c = config.resolve("encoder", None, WORDS)
     task = Fill(c, learn([Example(("ab", "ab"), None, 1)], c, [False, False]))
-    assert task.spell(list(task.ask(columns, ".").source), 0.0).text == "\t".join(columns)
+    assert task.spell(list(task.ask(columns, ".").source)).text == "\t".join(columns)

@@ -2,8 +2,9 @@
 
 import pytest
 
-from regard.training.pace import Pace, Plan, about, digits
+from regard.training.pace import Pace, Plan, about
 from regard.training.stop import Clock
+from regard.view.terminal import digits
 
 
 class Standing(Clock):

@@ -30,8 +30,8 @@ def quick(*words: str, preset: str = "rnn-attention") -> config.Config:
 
 def test_files_of_the_folder(copy_folder: Path) -> None:
     assert {path.name for path in copy_folder.iterdir()} == {
-        "README.md", "checkpoints", "config.toml", "curves.svg", "manifest.json", "metrics.jsonl", "model.safetensors",
-        "run.json", "times.jsonl", "tokenizer.json",
+        "README.md", "calibration.json", "checkpoints", "config.toml", "curves.svg", "manifest.json", "metrics.jsonl",
+        "model.safetensors", "run.json", "times.jsonl", "tokenizer.json",
     }  # fmt: skip
 
 

@@ -1,0 +1,250 @@
+"""Bytes in, lines as they come out; and of each line the columns that a model reads, and the line with an output in it.
+
+lines    the whole line is read, and the output takes its place
+tsv      some columns are read, and the output is one column more
+jsonl    some keys of an object are read, and the output is one key more
+"""
+
+import codecs
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from io import BufferedIOBase
+from typing import Any, Protocol
+
+from regard.data.read import Flaw, header_names, json_line, listed, nearest, position, quote, texts_of
+from regard.errors import DataError, UsageError
+
+BLOCK = 1 << 18  # bytes that are read at once, at most
+FORMATS = ("lines", "tsv", "jsonl")
+CLEAN = str.maketrans("\t\n\r", "   ")  # what would tear a column apart
+
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a stream, without its end, and how many bytes it was."""
+
+    number: int
+    text: str
+    size: int
+
+
+def bundles(stream: BufferedIOBase, most: int, tell: Tell) -> Iterator[list[Line]]:
+    """The lines that are there, without waiting for more: first one, then two, four and so on, up to `most`.
+
+    So whoever types is answered line by line, a slow source is kept up with, and a file is read in great pieces.
+    """
+    wanted, number = 1, 0
+    decode = Decoder(tell)
+    for raw in blocks(stream):
+        while raw:
+            now, raw = raw[:wanted], raw[wanted:]
+            yield [decode(each, number + place) for place, each in enumerate(now, 1)]
+            number += len(now)
+            wanted = min(2 * wanted, most)
+
+
+def blocks(stream: BufferedIOBase) -> Iterator[list[bytes]]:
+    """Whole lines with their ends, as many as one look at the stream gave; a last one may lack its end."""
+    rest: list[bytes] = []
+    while block := stream.read1(BLOCK):
+        *whole, last = block.split(b"\n")
+        if whole:
+            first = b"".join([*rest, whole[0]])
+            yield [each + b"\n" for each in (first, *whole[1:])]
+            rest = []
+        rest.append(last)
+    if last_line := b"".join(rest):
+        yield [last_line]
+
+
+class Decoder:
+    """Bytes of a line as text; bytes that are not UTF-8 are replaced, with a warning.
+
+    Where the first line ends in \\r\\n, a \\r before \\n is part of the line end.
+    """
+
+    def __init__(self, tell: Tell) -> None:
+        self.tell = tell
+        self.end = b"\n"
+
+    def __call__(self, raw: bytes, number: int) -> Line:
+        size = len(raw)
+        raw = raw.removeprefix(codecs.BOM_UTF8) if number == 1 else raw
+        if number == 1 and raw.endswith(b"\r\n"):
+            self.end = b"\r\n"
+            self.tell("warning: lines end in \\r\\n; the \\r is left out")
+        body = raw.removesuffix(self.end).removesuffix(b"\n")
+        try:
+            return Line(number, body.decode("utf-8"), size)
+        except UnicodeDecodeError as error:
+            self.tell(f"warning: line {number}: not UTF-8 at byte {error.start + 1}; replaced")
+            return Line(number, body.decode("utf-8", errors="replace"), size)
+
+
+# ── what of a line is read, and where the output goes ────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Output:
+    """What is written for a line: texts, best first, or instead of them a record."""
+
+    texts: tuple[str, ...]
+    record: dict[str, Any] | None = None
+
+
+class Format(Protocol):
+    """One way to find the input in a line and to put the output there."""
+
+    def head(self, line: str) -> str | None:
+        """The first line with the output in it, if it is no more than the names of columns."""
+
+    def read(self, line: str) -> tuple[str, ...]:
+        """The columns for the model, all empty for an empty line; an error says what is wrong with the line."""
+
+    def write(self, line: str, output: Output) -> str:
+        """The line with the output; an empty line stays empty."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns of which format are read, and how the output is called."""
+
+    format: str = ""  # "" = by the columns: none, lines; else what the first line looks like
+    columns: tuple[str, ...] = ()
+    output: str = "output"
+    count: int = 1  # of outputs in a line
+
+    def __post_init__(self) -> None:
+        if self.format not in ("", *FORMATS):
+            raise UsageError(f"--format {quote(self.format)}: expected {', '.join(FORMATS)}")
+        if self.format == "lines" and self.columns:
+            raise UsageError("--input-column names a column of --format tsv or jsonl; with --format lines all is read")
+        for name in self.columns:
+            if not name.strip() or (name.isdecimal() and not position(name)):
+                raise UsageError(f"--input-column {quote(name)}: expected names or numbers from 1, such as date,2")
+        if not self.output.strip() or self.output != self.output.translate(CLEAN):
+            raise UsageError(f"--output-column {quote(self.output)}: expected a name without tabs")
+
+    def suited(self, wanted: Sequence[str], count: int, first: str) -> Format:
+        """The format for a model that reads `count` columns, in its data called as `wanted` says."""
+        kind = self.format or self.guess(first)
+        if kind == "lines":
+            return Whole()
+        columns = self.columns or tuple(wanted)
+        if kind == "jsonl" and (not columns or any(name.isdecimal() for name in columns)):
+            raise UsageError("--format jsonl: say which keys hold the input: --input-column NAME")
+        columns = columns or tuple(str(place) for place in range(1, count + 1))
+        if len(columns) != count:
+            raise UsageError(f"--input-column: found {listed(list(columns))}; the model reads {count} columns")
+        return Objects(columns, self.output, self.count) if kind == "jsonl" else Table(columns, self.output, self.count)
+
+    def guess(self, first: str) -> str:
+        if not self.columns:
+            return "lines"
+        named = not any(name.isdecimal() for name in self.columns)
+        return "jsonl" if named and first.lstrip().startswith("{") else "tsv"
+
+
+class Whole:
+    """The line is the input, columns with tabs between them."""
+
+    def head(self, line: str) -> str | None:
+        return None
+
+    def read(self, line: str) -> tuple[str, ...]:
+        return tuple(line.split("\t"))
+
+    def write(self, line: str, output: Output) -> str:
+        """Texts stand side by side with tabs between them."""
+        if output.record is not None:
+            return json_line(output.record)
+        return "\t".join(text.replace("\n", " ") for text in output.texts)
+
+
+class Table:
+    """Columns with tabs between them; a header, where columns are named or all its names are well known."""
+
+    def __init__(self, columns: tuple[str, ...], output: str, count: int) -> None:
+        self.columns = columns
+        self.places = tuple(position(name) - 1 for name in columns)
+        self.names = [output, *(f"{output}_{number}" for number in range(2, count + 1))]
+        self.width = 0  # of the header
+
+    def head(self, line: str) -> str | None:
+        labels = header_names(line.split("\t"), self.columns)
+        if not labels:
+            return None
+        self.places, self.width = tuple(self.place(name, labels) for name in self.columns), len(labels)
+        for name in self.names:
+            if name in labels:
+                raise UsageError(f"the input has a column {quote(name)} already; choose another --output-column")
+        return "\t".join([line, *self.names])
+
+    def place(self, name: str, labels: list[str]) -> int:
+        if name in labels:
+            return labels.index(name)
+        if 1 <= position(name) <= len(labels):
+            return position(name) - 1
+        near = nearest(name, labels)
+        raise DataError(f"line 1: found no column {quote(name)}{near}; the columns are {listed(labels)}")
+
+    def read(self, line: str) -> tuple[str, ...]:
+        if not line:
+            return ("",) * len(self.places)
+        fields = line.split("\t")
+        if len(fields) <= max(self.places):
+            raise DataError(f"expected {max(self.width, max(self.places) + 1)} columns, found {len(fields)}")
+        return tuple(fields[place] for place in self.places)
+
+    def write(self, line: str, output: Output) -> str:
+        if not line:
+            return ""
+        missing = "\t" * (self.width - 1 - line.count("\t"))  # so that the output of a short line has its place
+        if output.record is not None:
+            return f"{line}{missing}\t{json_line(output.record)}"
+        texts = [text.translate(CLEAN) for text in output.texts]
+        return "\t".join([line + missing, *texts, *[""] * (len(self.names) - len(texts))])
+
+
+class Objects:
+    """A JSON object on each line. All that stands in it stays as it is written."""
+
+    def __init__(self, columns: tuple[str, ...], output: str, count: int) -> None:
+        self.columns = columns
+        self.output = output
+        self.count = count
+
+    def head(self, line: str) -> str | None:
+        return None
+
+    def read(self, line: str) -> tuple[str, ...]:
+        if not line.strip():
+            return ("",) * len(self.columns)
+        found = texts_of(line, self.columns)
+        if isinstance(found, Flaw):
+            raise DataError(found.text)
+        return tuple(found)
+
+    def write(self, line: str, output: Output) -> str:
+        """With the key at the end; what is no object becomes one that has nothing else."""
+        if not line.strip():
+            return ""
+        texts = list(output.texts) if self.count > 1 else "".join(output.texts)
+        pair = {self.output: texts if output.record is None else output.record}
+        known = keys_of(line)
+        if not known:
+            return json_line(pair)
+        if self.output in known:
+            return json_line({**known, **pair})
+        return f"{line.rstrip()[:-1].rstrip()}, {json_line(pair)[1:]}"
+
+
+def keys_of(line: str) -> dict[str, Any] | None:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None

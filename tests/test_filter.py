@@ -1,0 +1,230 @@
+"""Lines through a model: one out for each in, in order, in memory that does not grow, and left empty with a reason."""
+
+import io
+import json
+import tracemalloc
+import warnings
+from collections.abc import Callable, Sequence
+
+import pytest
+
+from regard import trained
+from regard.data.lines import Layout
+from regard.filter import Ask, Filter
+from regard.tasks.task import Answer, Item, Wish
+from regard.trained import Trained
+
+SmallModel = Callable[..., Trained]
+
+
+@pytest.fixture
+def model(small_model: SmallModel, monkeypatch: pytest.MonkeyPatch) -> Trained:
+    """A model whose answers are known: the source in capitals, the surer the shorter."""
+    made = small_model("rnn-attention")
+
+    def answer(_: object, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
+        return [shouted(made, item, wish.n_best) for item in items]
+
+    monkeypatch.setattr(made.task, "answer", answer)
+    return made
+
+
+def shouted(model: Trained, item: Item, count: int) -> Answer:
+    text = model.vocabulary.source.decode(item.source[:-1])
+    sure = 1.0 - len(text) / 10
+    best = tuple(
+        Answer(text.upper() + "!" * i, -float(i), sure, item.source[:-1], (), sure, sure) for i in range(count)
+    )
+    return Answer(best[0].text, 0.0, sure, item.source[:-1], best, sure, sure)
+
+
+def through(model: Trained, ask: Ask, given: bytes) -> tuple[list[str], list[str]]:
+    """Lines out, and what was told."""
+    out, told = io.StringIO(), []  # type: ignore[var-annotated]
+    Filter(model, ask, told.append).run(io.BytesIO(given), out)
+    assert out.getvalue() == "" or out.getvalue().endswith("\n")
+    return out.getvalue().split("\n")[:-1], told
+
+
+# ── one line out for each line in ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("layout", [Layout(), Layout("tsv", ("1",)), Layout("jsonl", ("a",)), Layout("tsv", ("a",))])
+@pytest.mark.parametrize("as_json", [False, True])
+@pytest.mark.parametrize("count", [1, 3])
+def test_whatever_comes_in(model: Trained, layout: Layout, as_json: bool, count: int) -> None:
+    lines = [
+        b"a\tb",
+        b"",
+        b"abc",
+        b"\xff",
+        b'{"a": "b"}',
+        b'{"a": ',
+        b"\t",
+        b"[]",
+        b"\0",
+        b"x\r",
+        b"d" * 50,
+        b'{"a": 1}',
+    ]
+    wish = Wish(n_best=count, batch=2, align=as_json)
+    layout = Layout(layout.format, layout.columns, "output", count)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        out, _ = through(model, Ask(wish, layout, as_json, 0.5), b"\n".join(lines))
+    assert len(out) == len(lines)
+
+
+def test_lines(model: Trained) -> None:
+    out, told = through(model, Ask(Wish()), b"abc\n\nd\na\tb\n")
+    assert out == ["ABC", "", "D", "A"]
+    assert told == ["warning: line 4: 2 columns, the first 1 are read"]
+
+
+def test_tables(model: Trained) -> None:
+    given = b"id\tword\n1\tabc\n2\n\n3\td\textra\n"
+    out, told = through(model, Ask(Wish(), Layout(columns=("word",))), given)
+    assert out == ["id\tword\toutput", "1\tabc\tABC", "2\t\t", "", "3\td\textra\tD"]
+    assert told == ["warning: line 3: expected 2 columns, found 1; left empty"]
+
+
+def test_objects(model: Trained) -> None:
+    given = b'{"word": "abc", "n": 1.10}\n{"word"\n\n{"other": "x"}\n'
+    out, told = through(model, Ask(Wish(), Layout(columns=("word",), output="loud")), given)
+    assert out == ['{"word": "abc", "n": 1.10, "loud": "ABC"}', '{"loud": ""}', "", '{"other": "x", "loud": ""}']
+    assert [line[:17] for line in told] == ["warning: line 2: ", "warning: line 4: "]
+
+
+def test_n_best_in_columns(model: Trained) -> None:
+    out, _ = through(model, Ask(Wish(n_best=2), Layout("tsv", ("1",), count=2)), b"a\tx\n\td\n")
+    assert out == ["a\tx\tA\tA!", "\td\t\t"]
+
+
+def test_one_out_for_each_in_over_many_bundles(model: Trained) -> None:
+    words = ["abcd"[i % 4] * (1 + i % 7) for i in range(500)]
+    out, _ = through(model, Ask(Wish(batch=1)), "\n".join(words).encode())
+    assert out == [word.upper() for word in words]
+
+
+# ── how sure ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_is_less_sure_is_left_to_a_person(model: Trained) -> None:
+    out, told = through(model, Ask(Wish(n_best=2), min_confidence=0.8), b"ab\nabc\n\na\n")
+    assert out == ["AB\tAB!", "", "", "A\tA!"]
+    assert told == ["line 2: confidence 0.7 < 0.8; left empty"]
+
+
+def test_and_in_json_with_its_reason(model: Trained) -> None:
+    out, told = through(model, Ask(Wish(), as_json=True, min_confidence=0.8), b"ab\nabc\n")
+    sure, unsure = map(json.loads, out)
+    assert (sure["text"], "left" in sure) == ("AB", False)
+    assert (unsure["text"], unsure["left"], unsure["best"]) == ("", "confidence 0.7 < 0.8", "ABC")
+    assert told == []
+
+
+def test_a_reason_never_rounds_up_to_what_is_asked_for(model: Trained) -> None:
+    doubt = Filter(model, Ask(Wish(), min_confidence=0.9), print).doubt
+    assert doubt(Answer("", 0.0, 0.8999999)) == "confidence 0.8999 < 0.9"
+    assert doubt(Answer("", 0.0, 0.9)) == ""
+
+
+def test_json_has_all_that_is_known(model: Trained) -> None:
+    ask = Ask(Wish(n_best=2, align=True), as_json=True)
+    (line,), _ = through(model, ask, b"abc\n")
+    found = json.loads(line)
+    assert (found["text"], found["score"], found["confidence"]) == ("ABC", 0.0, 0.7)
+    assert (found["probability"], found["lowest"]) == (0.7, 0.7)
+    assert [each["text"] for each in found["n_best"]] == ["ABC", "ABC!"]
+    assert len(found["alignment"]) == len(found["tokens"]) == 3
+    assert {len(row) for row in found["alignment"]} == {len(found["source_tokens"])} == {4}
+    assert found["source_tokens"] == ["a", "b", "c", "<end>"]
+    assert all(abs(sum(row) - 1.0) < 1e-3 for row in found["alignment"])
+    (line,), _ = through(model, Ask(Wish(), as_json=True), b"abc\n")
+    assert "alignment" not in json.loads(line)
+
+
+def test_json_of_a_line_that_can_not_be_read(model: Trained) -> None:
+    ask = Ask(Wish(), Layout("jsonl", ("a",)), as_json=True)
+    (line,), _ = through(model, ask, b'{"b": "x"}\n')
+    found = json.loads(line)
+    assert found["b"] == "x"
+    assert (found["output"]["text"], found["output"]["confidence"]) == ("", 0.0)
+    assert 'expected the key "a"' in found["output"]["left"]
+
+
+# ── streams ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class Endless(io.RawIOBase):
+    """So many lines, all different, made when they are read."""
+
+    def __init__(self, lines: int) -> None:
+        self.left = lines
+
+    def read1(self, size: int) -> bytes:
+        now = min(self.left, 200)
+        self.left -= now
+        return b"".join(b"%06d\n" % (self.left + i) for i in range(now))
+
+
+class Counter(io.StringIO):
+    """Counts lines and keeps none."""
+
+    lines = 0
+
+    def write(self, text: str) -> int:
+        self.lines += text.count("\n")
+        return len(text)
+
+
+def peak(model: Trained, lines: int) -> int:
+    """The most bytes that were held while so many lines went through."""
+    out = Counter()
+    tracemalloc.start()
+    Filter(model, Ask(Wish(batch=4)), print).run(Endless(lines), out)  # type: ignore[arg-type]
+    _, found = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert out.lines == lines
+    return found
+
+
+def test_memory_does_not_grow_with_the_number_of_lines(model: Trained, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trained, "REMEMBERED", 2000)
+    peak(model, 500)  # whatever is made once is made here
+    assert peak(model, 6000) < 1.5 * peak(model, 1500)
+
+
+def test_the_first_line_is_out_before_the_second_is_read(model: Trained) -> None:
+    class Waiting(io.RawIOBase):
+        """Gives a second line only when the first was answered."""
+
+        asked = 0
+
+        def read1(self, size: int) -> bytes:
+            self.asked += 1
+            if self.asked == 2:
+                assert out.getvalue() == "AB\n"
+            return (b"ab\n", b"d\n", b"")[self.asked - 1]
+
+    out = io.StringIO()
+    Filter(model, Ask(Wish()), print).run(Waiting(), out)  # type: ignore[arg-type]
+    assert out.getvalue() == "AB\nD\n"
+
+
+def test_whoever_watches_is_told_lines_and_bytes(model: Trained) -> None:
+    seen: list[tuple[int, int]] = []
+    given = b"a\tb\n" * 9 + b"c\td"
+    ask = Ask(Wish(batch=1), Layout("tsv", ("1",)))
+    Filter(model, ask, print, lambda lines, size: seen.append((lines, size))).run(io.BytesIO(given), io.StringIO())
+    assert seen == [(1, 4), (3, 12), (7, 28), (9, 36), (10, 39)]
+
+
+def test_nothing_on_a_terminal_can_steer_it(model: Trained) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    out = Terminal()
+    Filter(model, Ask(Wish(), Layout("tsv", ("1",))), print).run(io.BytesIO(b"a\t\x1b[2J\n"), out)
+    assert out.getvalue() == "a\t\\x1b[2J\tA\n"
