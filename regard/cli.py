@@ -44,6 +44,15 @@ Seed = Annotated[int | None, typer.Option(help="Root of all random draws.")]
 Source = Annotated[str | None, typer.Option(help="Source columns by name or position: lemma,tags")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results, warnings and errors.")]
 Target = Annotated[str | None, typer.Option(help="Target column by name or position.")]
+TopP = Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")]
+Matching = Annotated[
+    str, typer.Option(metavar="REGEX", help="Every output matches this as a whole; the syntax of Python's re.")
+]
+ChoicesFile = Annotated[str | None, typer.Option(metavar="FILE", help="Every output is one of the lines of this file.")]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT", help="Every output holds this; may be given again. Best with --beam 5 or more."),
+]
 
 
 @app.callback(invoke_without_command=True)
@@ -232,12 +241,13 @@ def run(
     sample: Annotated[bool, typer.Option("--sample", help="Draw at random instead of searching.")] = False,
     temperature: Annotated[float, typer.Option(min=0.01, help="Of the draw.")] = 1.0,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="Draw from the k likeliest; 0 = all.")] = 0,
-    top_p: Annotated[
-        float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")
-    ] = 1.0,
+    top_p: TopP = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     prefix: Annotated[str, typer.Option(help="Every output begins with this.")] = "",
     ban: Annotated[list[str] | None, typer.Option(help="Never write the tokens of this text in a row.")] = None,
+    pattern: Matching = "",
+    choices: ChoicesFile = None,
+    require: Require = None,
     no_repeat: Annotated[int, typer.Option("--no-repeat", min=0, help="No n-gram of this length twice.")] = 0,
     min_length: Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")] = 0,
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Tokens at most.")] = None,
@@ -252,15 +262,14 @@ def run(
     echo "Saturday 9th of May, 2018" | regard run model
     echo "2018-0[mask]-12" | regard run fill-model
     regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
+    regard run model --pattern '\\d{4}-(0[1-9]|1[0-2])-\\d\\d' < in.txt
     """
+    from regard.data.read import read_lines
     from regard.search.write import Sampling
     from regard.tasks.task import Wish
     from regard.trained import Trained
 
-    if sample and (beam or n_best > 1):
-        raise UsageError("--sample draws one output for each line; --beam and --n-best belong to searching")
-    if not sample and (temperature != 1.0 or top_k or top_p != 1.0):
-        raise UsageError("--temperature, --top-k and --top-p say how to draw; they need --sample")
+    refuse_contradictions(sample, bool(beam) or n_best > 1, temperature != 1.0 or top_k > 0 or top_p != 1.0)
     if max_length is not None and max_length < min_length:
         raise UsageError(f"--min-length {min_length} is more than --max-length {max_length}")
     loaded = Trained.load(model)
@@ -276,6 +285,9 @@ def run(
         no_repeat=no_repeat,
         banned=tuple(ban or ()),
         prefix=prefix,
+        pattern=pattern,
+        choices=read_lines(choices) if choices is not None else (),
+        required=tuple(require or ()),
     )
     number = 0
     for lines in chunks(stdin_lines(), 16 * batch):
@@ -283,6 +295,13 @@ def run(
             print(as_line(answer, n_best, as_json))
         sys.stdout.flush()
         number += len(lines)
+
+
+def refuse_contradictions(sample: bool, searches: bool, says_how_to_draw: bool) -> None:
+    if sample and searches:
+        raise UsageError("--sample draws one output for each line; --beam and --n-best belong to searching")
+    if not sample and says_how_to_draw:
+        raise UsageError("--temperature, --top-k and --top-p say how to draw; they need --sample")
 
 
 @app.command()

@@ -66,6 +66,13 @@ class Wish:
     no_repeat: int = 0
     banned: tuple[str, ...] = ()  # texts that are never written
     prefix: str = ""  # text every output begins with
+    pattern: str = ""  # a regular expression that every output matches as a whole
+    choices: tuple[str, ...] = ()  # texts, one of which every output is
+    required: tuple[str, ...] = ()  # texts that every output holds
+
+    @property
+    def constrained(self) -> bool:
+        return bool(self.pattern or self.choices or self.required)
 
 
 @dataclass(frozen=True)
