@@ -63,8 +63,38 @@ def tree(spelled: dict[int, bytes]) -> Node:
     return root
 
 
+@dataclass(slots=True)
+class State:
+    """A state of the language, whether anything is written, and the end of the text that begins a banned n-gram."""
+
+    begun: bool
+    at: Any
+    tail: Tail
+    ends: bool
+    least: float  # bytes to a legal end, at least and at most
+    most: float
+    known: tuple[int, ...]  # tokens to a legal end, some counts that are certain
+    reached: float = math.inf  # the fewest tokens in which a search found an end
+    missed: int = -1  # within so many tokens there is none
+
+    def certain(self, low: int, high: int) -> bool:
+        """Whether it is known that an end is `low` to `high` tokens away."""
+        if low <= 0 and self.fewest <= high:
+            return True
+        return any(low <= count <= high for count in self.known)
+
+    def possible(self, low: int, high: int, longest: int) -> bool:
+        """A bound: no token adds more than `longest` bytes, and only the first can add nothing."""
+        return high > self.missed and self.least <= high * longest and self.most + 1 >= low
+
+    @property
+    def fewest(self) -> float:
+        """In so many tokens an end can be reached; perhaps in fewer."""
+        return 0 if self.ends else min((self.reached, *self.known))
+
+
 class Constraint:
-    """An automaton over tokens. A state is one of the language, whether anything is written, and the n-gram at the end.
+    """An automaton over tokens.
 
     States are numbered as they are met, 0 first, so that rows of a search can carry them in a tensor. `banned` n-grams
     belong to the automaton because the way to an end must lead around them.
@@ -81,7 +111,7 @@ class Constraint:
         # If every byte can be written by itself, so many bytes can be written as so many tokens.
         single = {part for part in spelled.later.values() if len(part) == 1}
         self.any_byte = len(single) == 256 and not self.banned
-        self.states: list[tuple[bool, Any, Tail]] = []
+        self.states: list[State] = []
         self.numbers: dict[Hashable, int] = {}
         self.successors: dict[int, dict[int, list[int]]] = {}
         self.answers: dict[tuple[int, int, int], bool] = {}
@@ -128,16 +158,20 @@ class Constraint:
         key = (begun, at, tail)
         if key not in self.numbers:
             self.numbers[key] = len(self.states)
-            self.states.append(key)
+            ask = self.language
+            known = ask.known(at) if begun and self.any_byte else ()
+            self.states.append(State(begun, at, tail, ask.ends(at), ask.least(at), ask.most(at), known))
         return self.numbers[key]
 
     def follow(self, state: int, token: int) -> int:
         """The next state; what is not legal leads nowhere. A prefix may write what is banned."""
-        begun, at, tail = self.states[state] if state != NOWHERE else (True, None, ())
-        part = (self.spelled.later if begun else self.spelled.first).get(token)
+        if state == NOWHERE:
+            return NOWHERE
+        before = self.states[state]
+        at, part = before.at, (self.spelled.later if before.begun else self.spelled.first).get(token)
         for byte in part or b"":
             at = None if at is None else self.language.follow(at, byte)
-        return NOWHERE if at is None or part is None else self.number(True, at, self.tail(tail, token))
+        return NOWHERE if at is None or part is None else self.number(True, at, self.tail(before.tail, token))
 
     def begin(self, prefix: Sequence[int]) -> int:
         """The state after a prefix."""
@@ -153,9 +187,9 @@ class Constraint:
         if state not in self.successors:
             if len(self.successors) >= MOST_KEPT * 16:
                 self.successors.clear()
-            begun, at, tail = self.states[state]
-            found = self.walk(self.later if begun else self.first, at)
-            self.successors[state] = self.numbered(found, tail)
+            before = self.states[state]
+            found = self.walk(self.later if before.begun else self.first, before.at)
+            self.successors[state] = self.numbered(found, before.tail)
         return self.successors[state]
 
     def walk(self, root: Node, start: Any) -> dict[Any, list[int]]:
@@ -189,47 +223,36 @@ class Constraint:
         """The longest end of the text that begins a banned n-gram."""
         return next(end for end in ends_of((*tail, token)) if end in self.tails)
 
-    def ends(self, state: int) -> bool:
-        return self.language.ends(self.states[state][1])
-
     # ── the way to an end ────────────────────────────────────────────────────────────────────────────────────────────
 
-    def reaches(self, state: int, low: int, high: int) -> bool:
+    def reaches(self, number: int, low: int, high: int) -> bool:
         """Whether a legal end is `low` to `high` tokens away."""
-        key = (state, low, high)
+        state = self.states[number]
+        if state.certain(low, high) or not state.possible(low, high, self.longest):
+            return state.certain(low, high)
+        key = (number, low, high)
         if key not in self.answers:
             if len(self.answers) >= MOST_KEPT * 16:
                 self.answers.clear()
-            self.answers[key] = self.possible(state, low, high) and self.search(state, low, high)
+            self.answers[key] = self.search(number, low, high)
         return self.answers[key]
 
-    def search(self, state: int, low: int, high: int) -> bool:
-        """Level by level, all states that so many tokens lead to."""
-        level, seen, tried = {state}, set[int](), 0
+    def search(self, number: int, low: int, high: int) -> bool:
+        """Level by level, all states that so many tokens lead to; what is found out is kept with the first."""
+        begun, level, seen, tried = self.states[number], {number}, set[int](), 0
         for count in range(high + 1):
-            if any(self.certain(each, low - count, high - count) for each in level):
+            states = [self.states[each] for each in level]
+            if any(state.certain(low - count, high - count) for state in states):
+                begun.reached = min(begun.reached, *(count + state.fewest for state in states))
                 return True
             seen |= level if count >= low else set()
             tried += len(level)
             if tried > MOST_TRIED:
                 raise UsageError(f"finding a text {self.name} takes too long; ask for something simpler")
-            level = {to for each in level for to in self.row(each)
-                     if to not in seen and self.possible(to, low - count - 1, high - count - 1)}  # fmt: skip
-            if not level:
-                return False
+            level = {to for each in level for to in self.row(each) if to not in seen
+                     and self.states[to].possible(low - count - 1, high - count - 1, self.longest)}  # fmt: skip
+        begun.missed = high if low <= 0 else begun.missed
         return False
-
-    def certain(self, state: int, low: int, high: int) -> bool:
-        """What can be told without a search: this is an end, or so many single bytes lead to one."""
-        begun, at, _ = self.states[state]
-        if low <= 0 and self.language.ends(at):
-            return True
-        return begun and self.any_byte and any(low <= count <= high for count in self.language.known(at))
-
-    def possible(self, state: int, low: int, high: int) -> bool:
-        """A bound: no token adds more than `longest` bytes, and none adds nothing but the first."""
-        at = self.states[state][1]
-        return self.language.least(at) <= high * self.longest and self.language.most(at) + 1 >= low
 
     def least_length(self, state: int, high: int) -> int:
         """How many tokens the nearest end is away, which is more than `high`."""
@@ -261,7 +284,7 @@ class Constraint:
     def tokens(self, state: int, low: int, high: int) -> list[int]:
         if state == NOWHERE:
             return []
-        found = [END] if low <= 0 and self.ends(state) else []
+        found = [END] if low <= 0 and self.states[state].ends else []
         for to, ids in self.row(state).items() if high > 0 else ():
             if self.reaches(to, max(low - 1, 0), high - 1):
                 found += ids
@@ -274,8 +297,8 @@ class Constraint:
             met_V = torch.zeros(self.size, dtype=torch.long)
             if state != NOWHERE:
                 for to, ids in self.row(state).items():
-                    met_V[ids] = self.language.met(self.states[to][1])
-                met_V[END] = self.language.met(self.states[state][1])
+                    met_V[ids] = self.language.met(self.states[to].at)
+                met_V[END] = self.language.met(self.states[state].at)
             self.banks[state] = met_V
         return self.banks[state]
 
