@@ -6,16 +6,18 @@ time is never written. So no output breaks a constraint, and no search runs into
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from regard.data.ragged import Numbers, ragged
 from regard.data.read import quote
 from regard.data.tokens import END, REPLACEMENT, UNKNOWN, Tokenizer
 from regard.errors import UsageError
-from regard.search.languages import Both, Choices, Language, Phrases, holds
+from regard.search.languages import Both, Choices, Language, Phrases, Remembered, holds
 from regard.search.pattern import Pattern
 
 NOWHERE = -1  # the state of a row that is no part of the beam any more
@@ -45,22 +47,44 @@ def spellings(tokenizer: Tokenizer, unknown: bool = False) -> Spellings:
     return Spellings(first, later, tokenizer.size)
 
 
-@dataclass
-class Node:
-    """A place in the tree of spellings: the tokens that end here, and where further bytes lead."""
+class Bytes:
+    """The spellings of many tokens, to be followed side by side."""
 
-    ids: list[int] = field(default_factory=list)
-    children: dict[int, "Node"] = field(default_factory=dict)
+    def __init__(self, spelled: dict[int, bytes]) -> None:
+        self.ids = np.array(sorted(spelled), np.int64)
+        parts = ragged([spelled[id] for id in self.ids.tolist()])
+        self.flat, self.starts, self.lengths = parts.ids, parts.starts, parts.lengths
+        self.empty = (self.lengths == 0).nonzero()[0]
+        full = self.lengths.nonzero()[0]
+        heads = self.flat[self.starts[full]]
+        self.by_head = {int(head): full[heads == head] for head in np.unique(heads)}
+
+    def lead(self, language: Language, start: Any) -> dict[Any, Numbers]:
+        """The tokens whose bytes a language can follow from `start`, by the state that they lead to.
+
+        Most are gone after the first byte, so this is one question for each first byte there is.
+        """
+        steps = {head: language.follow(start, head) for head in self.by_head}
+        places = list(dict.fromkeys([start, *(state for state in steps.values() if state is not None)]))
+        number = {state: place for place, state in enumerate(places)}
+        going = [(self.by_head[head], number[state]) for head, state in steps.items() if state is not None]
+        which = np.concatenate([self.empty, *(tokens for tokens, _ in going)])
+        at = np.concatenate([self.empty * 0, *(np.full(len(tokens), state) for tokens, state in going)])
+        for place in range(1, int(self.lengths[which].max(initial=0))):
+            on = (at != NOWHERE) & (self.lengths[which] > place)
+            at[on] = further(language, number, at[on] << 8 | self.flat[self.starts[which[on]] + place])
+        order = np.argsort(at, kind="stable")
+        groups = np.split(self.ids[which[order]], np.searchsorted(at[order], range(len(number))))[1:]
+        return {state: np.sort(ids) for state, ids in zip(number, groups, strict=True) if len(ids)}
 
 
-def tree(spelled: dict[int, bytes]) -> Node:
-    root = Node()
-    for id, part in spelled.items():
-        node = root
-        for byte in part:
-            node = node.children.setdefault(byte, Node())
-        node.ids.append(id)
-    return root
+def further(language: Language, number: dict[Any, int], steps: Numbers) -> Numbers:
+    """The numbers of states one byte on, new ones added; a step is the number of a state × 256 + the byte."""
+    distinct, which = np.unique(steps, return_inverse=True)
+    states = list(number)
+    reached = [language.follow(states[step >> 8], step & 255) for step in distinct.tolist()]
+    found = [NOWHERE if state is None else number.setdefault(state, len(number)) for state in reached]
+    return np.array(found, np.int64)[which]
 
 
 @dataclass(slots=True)
@@ -103,17 +127,17 @@ class Constraint:
     def __init__(self, language: Language, spelled: Spellings, banned: Iterable[Tail] = (), name: str = "") -> None:
         self.language, self.size, self.name = language, spelled.size, name
         self.spelled = spelled
-        self.first, self.later = tree(spelled.first), tree(spelled.later)
+        self.first, self.later = Bytes(spelled.first), Bytes(spelled.later)
         self.banned = frozenset(banned)
         self.tails = {gram[:length] for gram in self.banned for length in range(len(gram))} | {()}
-        self.in_banned = {token for gram in self.banned for token in gram}
+        self.in_banned = sorted({token for gram in self.banned for token in gram})
         self.longest = max(map(len, (*spelled.first.values(), *spelled.later.values())), default=1) or 1
         # If every byte can be written by itself, so many bytes can be written as so many tokens.
         single = {part for part in spelled.later.values() if len(part) == 1}
         self.any_byte = len(single) == 256 and not self.banned
         self.states: list[State] = []
         self.numbers: dict[Hashable, int] = {}
-        self.successors: dict[int, dict[int, list[int]]] = {}
+        self.successors: dict[int, dict[int, Numbers]] = {}
         self.answers: dict[tuple[int, int, int], bool] = {}
         self.masks: dict[tuple[int, int, int], Tensor] = {}
         self.banks: dict[int, Tensor] = {}
@@ -182,41 +206,27 @@ class Constraint:
             raise UsageError(f"the prefix can not begin a text {self.name}; leave one of them out")
         return state
 
-    def row(self, state: int) -> dict[int, list[int]]:
+    def row(self, state: int) -> dict[int, Numbers]:
         """Every state that one more token leads to, with the tokens that do."""
         if state not in self.successors:
             if len(self.successors) >= MOST_KEPT * 16:
                 self.successors.clear()
             before = self.states[state]
-            found = self.walk(self.later if before.begun else self.first, before.at)
+            found = (self.later if before.begun else self.first).lead(self.language, before.at)
             self.successors[state] = self.numbered(found, before.tail)
         return self.successors[state]
 
-    def walk(self, root: Node, start: Any) -> dict[Any, list[int]]:
-        """The tokens whose bytes the language can follow, by where they lead in it: two trees walked side by side."""
-        found: dict[Any, list[int]] = {}
-        left = [(root, start)]
-        follow = self.language.follow
-        while left:
-            node, at = left.pop()
-            if node.ids:
-                found.setdefault(at, []).extend(node.ids)
-            for byte, child in node.children.items():
-                after = follow(at, byte)
-                if after is not None:
-                    left.append((child, after))
-        return found
-
-    def numbered(self, found: dict[Any, list[int]], tail: Tail) -> dict[int, list[int]]:
+    def numbered(self, found: dict[Any, Numbers], tail: Tail) -> dict[int, Numbers]:
         """What was found, without the tokens that would complete a banned n-gram."""
-        row: dict[int, list[int]] = {}
+        row: dict[int, Numbers] = {}
         for at, ids in found.items():
-            plain = [id for id in ids if id not in self.in_banned]
-            if plain:
-                row[self.number(True, at, ())] = plain
-            for id in ids if len(plain) < len(ids) else ():
-                if id in self.in_banned and not self.banned.intersection(ends_of((*tail, id))):
-                    row.setdefault(self.number(True, at, self.tail(tail, id)), []).append(id)
+            watched = np.isin(ids, self.in_banned)
+            if not watched.all():
+                row[self.number(True, at, ())] = ids[~watched]
+            for id in ids[watched].tolist():
+                if not self.banned.intersection(ends_of((*tail, id))):
+                    to = self.number(True, at, self.tail(tail, id))
+                    row[to] = np.append(row.get(to, ids[:0]), id)
         return row
 
     def tail(self, tail: Tail, token: int) -> Tail:
@@ -275,31 +285,34 @@ class Constraint:
         if key not in self.masks:
             if len(self.masks) >= MOST_KEPT:
                 self.masks.clear()
-            found = self.tokens(state, low, high) or self.tokens(state, 0, high) or [END]
-            mask_V = torch.zeros(self.size, dtype=torch.bool)
-            mask_V[found] = True
-            self.masks[key] = mask_V
+            found = self.tokens(state, low, high)
+            found = found if len(found) or not low else self.tokens(state, 0, high)
+            mask = np.zeros(self.size, np.bool_)
+            mask[found if len(found) else END] = True
+            self.masks[key] = torch.from_numpy(mask)
         return self.masks[key]
 
-    def tokens(self, state: int, low: int, high: int) -> list[int]:
+    def tokens(self, state: int, low: int, high: int) -> Numbers:
+        found = [np.empty(0, np.int64)]
         if state == NOWHERE:
-            return []
-        found = [END] if low <= 0 and self.states[state].ends else []
+            return found[0]
+        if low <= 0 and self.states[state].ends:
+            found.append(np.array([END]))
         for to, ids in self.row(state).items() if high > 0 else ():
             if self.reaches(to, max(low - 1, 0), high - 1):
-                found += ids
-        return found
+                found.append(ids)
+        return np.concatenate(found)
 
     def met_after(self, state: int) -> Tensor:
         if state not in self.banks:
             if len(self.banks) >= MOST_KEPT:
                 self.banks.clear()
-            met_V = torch.zeros(self.size, dtype=torch.long)
+            met = np.zeros(self.size, np.int64)
             if state != NOWHERE:
                 for to, ids in self.row(state).items():
-                    met_V[ids] = self.language.met(self.states[to].at)
-                met_V[END] = self.language.met(self.states[state].at)
-            self.banks[state] = met_V
+                    met[ids] = self.language.met(self.states[to].at)
+                met[END] = self.language.met(self.states[state].at)
+            self.banks[state] = torch.from_numpy(met)
         return self.banks[state]
 
 
@@ -312,18 +325,17 @@ def constraint(tokenizer: Tokenizer, pattern: str, choices: Sequence[str], requi
                banned: Iterable[Tail]) -> Constraint | None:  # fmt: skip
     """What outputs must match, be among and hold, as one; none if nothing is asked of them."""
     phrases = tuple(dict.fromkeys(phrase for phrase in required if phrase))
-    matching = Pattern(pattern) if pattern else None
-    language: Language | None = matching
-    if phrases:
-        language = Phrases(phrases) if matching is None else Both(matching, Phrases(phrases))
+    name = described(pattern, choices, phrases)
+    parts: list[Language] = [*([Pattern(pattern)] if pattern else []), *([Phrases(phrases)] if phrases else [])]
+    language = Remembered(Both(*parts) if len(parts) == 2 else parts[0]) if parts else None
     if choices:
-        language = Choices(text for text in choices if language is None or holds(language, text))
-        if not language.lines:
-            raise UsageError(f"found no text {described(pattern, choices, phrases)}")
+        fitting = Choices(text for text in choices if language is None or holds(language, text))
+        if not fitting.lines:
+            raise UsageError(f"found no text {name}")
+        return Constraint(fitting, spellings(tokenizer), banned, name)
     if language is None:
         return None
-    spelled = spellings(tokenizer, unknown=not pattern and not choices)
-    return Constraint(language, spelled, banned, described(pattern, choices, phrases))
+    return Constraint(language, spellings(tokenizer, unknown=not pattern), banned, name)
 
 
 def described(pattern: str, choices: Sequence[str], phrases: Sequence[str]) -> str:

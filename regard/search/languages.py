@@ -163,3 +163,47 @@ class Both:
 
     def met(self, state: tuple[Any, Any]) -> int:
         return self.left.met(state[0]) + self.right.met(state[1])
+
+
+class Remembered:
+    """A language whose states are numbers, and which is asked but once where a byte leads.
+
+    For languages with few states, through which many tokens lead.
+    """
+
+    def __init__(self, language: Language) -> None:
+        self.language = language
+        self.total = language.total
+        self.states: list[Any] = []
+        self.next: list[dict[int, int | None]] = []
+        self.numbers: dict[Hashable, int] = {}
+        self.start = self.number(language.start)
+
+    def number(self, state: Hashable) -> int:
+        if state not in self.numbers:
+            self.numbers[state] = len(self.states)
+            self.states.append(state)
+            self.next.append({})
+        return self.numbers[state]
+
+    def follow(self, state: int, byte: int) -> int | None:
+        known = self.next[state]
+        if byte not in known:
+            after = self.language.follow(self.states[state], byte)
+            known[byte] = None if after is None else self.number(after)
+        return known[byte]
+
+    def ends(self, state: int) -> bool:
+        return self.language.ends(self.states[state])
+
+    def least(self, state: int) -> float:
+        return self.language.least(self.states[state])
+
+    def most(self, state: int) -> float:
+        return self.language.most(self.states[state])
+
+    def known(self, state: int) -> tuple[int, ...]:
+        return self.language.known(self.states[state])
+
+    def met(self, state: int) -> int:
+        return self.language.met(self.states[state])

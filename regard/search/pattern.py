@@ -11,7 +11,7 @@ import re
 import warnings
 from bisect import bisect_right
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from regard.data.read import quote
 from regard.errors import UsageError
@@ -38,7 +38,18 @@ REFUSED = {
 }
 
 Ranges = tuple[tuple[int, int], ...]  # code points from … to, sorted and apart
-Spelled = tuple[frozenset[int], bytes]  # nodes, and the first bytes of a character that is not complete
+
+
+class Place(NamedTuple):
+    """A state: nodes, and how much of a character is spelled.
+
+    `spelled` are its first bytes, and the nodes those before it. But where any further bytes lead to the same nodes,
+    these are the nodes after it and `owed` counts the bytes that are missing: thousands of states are then one.
+    """
+
+    nodes: frozenset[int]
+    spelled: bytes = b""
+    owed: int = 0
 
 
 class Pattern:
@@ -56,9 +67,8 @@ class Pattern:
         first = self.node()
         self.final = self.sequence(parsed, parsed.state.flags, first)
         self.nearest = self.distances()
-        self.sets: dict[tuple[Spelled, int], Spelled | None] = {}
-        self.start: Spelled = (self.closure({first}, begun=False), b"")
-        if not self.start[0]:
+        self.start = Place(self.closure({first}, begun=False))
+        if not self.start.nodes:
             raise UsageError(f"pattern {quote(text)}: no text matches it")
 
     # ── from the expression to nodes ─────────────────────────────────────────────────────────────────────────────────
@@ -192,43 +202,43 @@ class Pattern:
             found.update(reached)
         return frozenset(node for node in found if self.nearest[node] < float("inf"))
 
-    def follow(self, state: Spelled, byte: int) -> Spelled | None:
-        key = (state, byte)
-        if key not in self.sets:
-            self.sets[key] = self.followed(state, byte)
-        return self.sets[key]
+    def follow(self, state: Place, byte: int) -> Place | None:
+        return self.paid(state, byte) if state.owed else self.spell(state, byte)
 
-    def followed(self, state: Spelled, byte: int) -> Spelled | None:
-        nodes, begun = state
-        span = code_points(begun + bytes([byte]))
+    def paid(self, state: Place, byte: int) -> Place | None:
+        return Place(state.nodes, owed=state.owed - 1) if byte & 0xC0 == 0x80 else None
+
+    def spell(self, state: Place, byte: int) -> Place | None:
+        spelled = state.spelled + bytes([byte])
+        span = code_points(spelled)
         if span is None:
             return None
         low, high, missing = span
-        reached = {to for node in nodes for ranges, to in self.edges[node] if meets(ranges, low, high)}
-        after = self.closure(reached)
+        edges = [edge for node in state.nodes for edge in self.edges[node] if meets(edge[0], low, high)]
+        after = self.closure({to for _, to in edges})
         if not after:
             return None
-        return (nodes, begun + bytes([byte])) if missing else (after, b"")
+        alike = high - low + 1 == 1 << 6 * missing and all(covers(ranges, low, high) for ranges, _ in edges)
+        return Place(after, owed=missing) if alike else Place(state.nodes, spelled)
 
-    def ends(self, state: Spelled) -> bool:
-        return not state[1] and any(self.nearest[node] == 0 for node in state[0])
+    def ends(self, state: Place) -> bool:
+        return not state.spelled and not state.owed and any(self.nearest[node] == 0 for node in state.nodes)
 
-    def least(self, state: Spelled) -> float:
-        nodes, begun = state
-        span = code_points(begun) if begun else None
+    def least(self, state: Place) -> float:
+        span = code_points(state.spelled) if state.spelled else None
         if span is None:
-            return min(self.nearest[node] for node in nodes)
+            return state.owed + min(self.nearest[node] for node in state.nodes)
         low, high, missing = span
-        return missing + min(self.nearest[to] for node in nodes for ranges, to in self.edges[node]
+        return missing + min(self.nearest[to] for node in state.nodes for ranges, to in self.edges[node]
                              if meets(ranges, low, high))  # fmt: skip
 
-    def most(self, state: Spelled) -> float:
+    def most(self, state: Place) -> float:
         return float("inf")  # a bound, and not worth a tighter one
 
-    def known(self, state: Spelled) -> tuple[int, ...]:
+    def known(self, state: Place) -> tuple[int, ...]:
         return (int(self.least(state)),)
 
-    def met(self, state: Spelled) -> int:
+    def met(self, state: Place) -> int:
         return 0
 
 
@@ -250,6 +260,12 @@ def meets(ranges: Ranges, low: int, high: int) -> bool:
     """Whether any code point from `low` to `high` is in the ranges."""
     place = bisect_right(ranges, (high, HIGHEST)) - 1
     return place >= 0 and ranges[place][1] >= low
+
+
+def covers(ranges: Ranges, low: int, high: int) -> bool:
+    """Whether all code points from `low` to `high` are in the ranges."""
+    place = bisect_right(ranges, (low, HIGHEST)) - 1
+    return place >= 0 and ranges[place][1] >= high
 
 
 def class_source(operation: str, value: Any) -> str:
