@@ -280,15 +280,15 @@ class Constraint:
     # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def mask(self, state: int, low: int, high: int) -> Tensor:
-        """True for each token that may follow; where nothing is long enough, what is legal and shorter."""
+        """True for each token that may follow; where nothing legal is long enough, what leads to the longest."""
         key = (state, low, high)
         if key not in self.masks:
             if len(self.masks) >= MOST_KEPT:
                 self.masks.clear()
-            found = self.tokens(state, low, high)
-            found = found if len(found) or not low else self.tokens(state, 0, high)
+            tries = (self.tokens(state, least, high) for least in range(max(min(low, high), 0), -1, -1))
+            found = next((ids for ids in tries if len(ids)), [END])
             mask = np.zeros(self.size, np.bool_)
-            mask[found if len(found) else END] = True
+            mask[found] = True
             self.masks[key] = torch.from_numpy(mask)
         return self.masks[key]
 
