@@ -168,9 +168,8 @@ class Constraint:
         begun = self.begin(prefix)
         most = self.language.most(self.language.start)
         asked = limits if fixed or most == math.inf else [max(limit, min(int(most), longest)) for limit in limits]
-        least = min(asked, default=0)
-        if not self.reaches(begun, 0, least - len(prefix)):
-            least = self.least_length(begun, least - len(prefix)) + len(prefix)
+        room = max(min(asked, default=0) - len(prefix), 0)
+        least = len(prefix) + (room if self.reaches(begun, 0, room) else self.least_length(begun, room))
         if fixed and least > max([len(prefix), *asked]):
             raise UsageError(f"max_length {max(asked)}: the shortest text {self.name} has {least} tokens; "
                              "allow more, or change what is asked of outputs")  # fmt: skip
@@ -266,7 +265,7 @@ class Constraint:
 
     def least_length(self, state: int, high: int) -> int:
         """How many tokens the nearest end is away, which is more than `high`."""
-        low, high = max(high, 0), max(high, 0) + 1
+        low, high = high, high + 1
         while not self.reaches(state, 0, high):
             if high >= MOST_TOKENS:
                 raise UsageError(f"found no text {self.name} among what the model can write; "

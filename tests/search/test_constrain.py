@@ -245,6 +245,7 @@ def test_a_limit_is_lifted_to_what_is_legal_and_a_fixed_one_refused() -> None:
     assert made.limits([1, 9], (), fixed=False, longest=99) == [5, 9]
     assert made.limits([1], (D, D), fixed=False, longest=99) == [5]
     assert made.limits([5], (), fixed=True, longest=99) == [5]
+    assert made.limits([1], (D,) * 5, fixed=True, longest=99) == [5]
     with pytest.raises(UsageError, match="max_length 4: the shortest text asked for has 5 tokens"):
         made.limits([4], (), fixed=True, longest=99)
 
