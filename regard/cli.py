@@ -51,7 +51,17 @@ MinConfidence = Annotated[
     float, typer.Option("--min-confidence", min=0.0, max=1.0, help="Leave what is less sure empty, for a person.")
 ]
 OutputColumn = Annotated[str, typer.Option("--output-column", help="Name of the column or key that is added.")]
+Precision = Annotated[str, typer.Option(help="fp32, or int8: sooner, and a little less exact.")]
 Target = Annotated[str | None, typer.Option(help="Target column by name or position.")]
+TopP = Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")]
+Matching = Annotated[
+    str, typer.Option(metavar="REGEX", help="Every output matches this as a whole; the syntax of Python's re.")
+]
+ChoicesFile = Annotated[str | None, typer.Option(metavar="FILE", help="Every output is one of the lines of this file.")]
+Require = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT", help="Every output holds this; may be given again. Best with --beam 5 or more."),
+]
 
 
 @contextmanager
@@ -251,10 +261,13 @@ def run(
     sample: Annotated[bool, typer.Option("--sample", help="Draw at random instead of searching.")] = False,
     temperature: Annotated[float, typer.Option(min=0.01, help="Of the draw.")] = 1.0,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="Draw from the k likeliest; 0 = all.")] = 0,
-    top_p: Annotated[float, typer.Option("--top-p", min=0, max=1, help="Draw from the likeliest that reach p.")] = 1.0,
+    top_p: TopP = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     prefix: Annotated[str, typer.Option(help="Every output begins with this.")] = "",
     ban: Annotated[list[str] | None, typer.Option(help="Never write the tokens of this text in a row.")] = None,
+    pattern: Matching = "",
+    choices: ChoicesFile = None,
+    require: Require = None,
     no_repeat: Annotated[int, typer.Option("--no-repeat", min=0, help="No n-gram of this length twice.")] = 0,
     min_length: Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")] = 0,
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Tokens at most.")] = None,
@@ -265,6 +278,7 @@ def run(
     input_column: InputColumn = "",
     output_column: OutputColumn = "output",
     format: Format = "",
+    precision: Precision = "fp32",
 ) -> None:
     """A filter: one line out for each line in.
 
@@ -273,13 +287,15 @@ def run(
     echo "2018-0[mask]-12" | regard run fill-model
     regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
     regard run model --input-column date --min-confidence 0.9 < in.tsv > out.tsv
+    regard run model --pattern '\\d{4}-(0[1-9]|1[0-2])-\\d\\d' < in.txt
     """
     refuse_contradictions(context.params)
+    from regard.data.read import read_lines
     from regard.search.write import Sampling
     from regard.tasks.task import Wish
     from regard.trained import Trained
 
-    loaded = Trained.load(model)
+    loaded = Trained.load(model, precision)
     wish = Wish(
         beam=max(beam or loaded.config.search.beam, n_best),
         n_best=n_best,
@@ -292,6 +308,9 @@ def run(
         banned=tuple(ban or ()),
         prefix=prefix,
         align=as_json and align,
+        pattern=pattern,
+        choices=read_lines(choices) if choices is not None else (),
+        required=tuple(require or ()),
     )
     pass_lines(loaded, wish, context.params)
 
@@ -304,6 +323,7 @@ def score(
     source: Source = None,
     target: Target = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
+    precision: Precision = "fp32",
     as_json: Json = False,
 ) -> None:
     """Metrics with 95 % intervals on a file.
@@ -315,7 +335,7 @@ def score(
     from regard.data.read import Columns
     from regard.trained import Trained
 
-    loaded = Trained.load(model)
+    loaded = Trained.load(model, precision)
     usual = loaded.task.columns()
     columns = Columns(tuple(source.split(",")) if source else usual.source, target or usual.target)
     found = loaded.score(file, beam, skip_bad, columns)

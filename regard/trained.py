@@ -61,7 +61,11 @@ class Trained:
     @cached_property
     def decoding(self) -> Model | Engine:
         """What decodes: an engine made of the weights as they are at the first use, or the model itself."""
-        return engine(self.model.eval(), self.precision)
+        found = engine(self.model.eval(), self.precision)
+        if self.precision != "fp32" and isinstance(found, Model):
+            warnings.warn(f"{self.precision} needs the engine, and there is none for this model here (no C++ compiler at "
+                          "the time of installing, a GPU, or a part of one's own); it decodes in fp32", stacklevel=3)  # fmt: skip
+        return found
 
     def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
         more = {"calibration.json": folder.calibration_bytes(self.calibration)} if self.calibration else {}

@@ -419,6 +419,25 @@ def test_rules(regard: Regard, copy_folder: Path) -> None:
     assert len(set(repeated)) == len(repeated)
 
 
+def test_constraints(regard: Regard, copy_folder: Path, tmp_path: Path) -> None:
+    stdin = b"abc\n\nd\n"
+    assert regard("run", copy_folder, "--pattern", "[ab]{2}d|c", stdin=stdin).lines[0] == "abd"
+    (tmp_path / "choices.txt").write_text("dab\nabb\n\nabd\n", encoding="utf-8")
+    found = regard("run", copy_folder, "--choices", tmp_path / "choices.txt", "--beam", "3", stdin=stdin).lines
+    assert (found[0] in ("abb", "abd"), found[1], found[2]) == (True, "", "dab")
+    found = regard("run", copy_folder, "--require", "dd", "--require", "b", "--beam", "5", stdin=stdin).lines
+    assert all("dd" in line and "b" in line for line in (found[0], found[2]))
+    for words, what in (
+        (["--pattern", "(a"], "missing ), unterminated subpattern"),
+        (["--pattern", r"(a)\1"], "a reference back to a group"),
+        (["--pattern", "a{9}", "--max-length", "3"], "max_length 3"),
+    ):
+        done = regard("run", copy_folder, *words, stdin=stdin)
+        assert (done.code, what in done.err, "Traceback" in done.err) == (2, True, False)
+    done = regard("run", copy_folder, "--choices", tmp_path / "choice.txt", stdin=stdin)
+    assert (done.code, "choices.txt" in done.err) == (66, True)
+
+
 def test_pictures_that_can_not_be_read_leave_an_empty_line(
     regard: Regard, small_model: Callable[..., Trained], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -44,6 +44,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the files that the pages speak of and do not make."""
     folder = tmp_path_factory.mktemp("documents")
     (folder / "questions.txt").write_text("9 May 2018\n\n1/2/2003\n", encoding="utf-8")
+    (folder / "choices.txt").write_text("2018-05-09\n2003-02-01\n", encoding="utf-8")
     (folder / "forms.tsv").write_text(FORMS, encoding="utf-8")
     (folder / "orders.tsv").write_text("id\tdate\n1\t9 May 2018\n2\t1/2/2003\n", encoding="utf-8")
     (folder / "orders.jsonl").write_text('{"id": 1, "date": "9 May 2018"}\n', encoding="utf-8")

@@ -720,3 +720,17 @@ def read(path: str, columns: Columns = CHOOSE, skip_bad: bool = False) -> Table:
     if stream.returns:
         examples = [without_returns(example, stream.returns) for example in examples]
     return Table(path, examples, stream.notes, stream.source_names, stream.target_name, stream.skipped)
+
+
+def read_lines(path: str) -> tuple[str, ...]:
+    """The lines of a file that are not empty, as they are; the first bad one is an error."""
+    source = Source(path)
+    records = list(source)
+    for record in records:
+        if record.flaw is not None:
+            raise DataError(f"{escape(path)}:{record.line}: {record.flaw.text}")
+    end = "\r" if source.all_return else ""
+    lines = tuple(line for record in records if (line := record.text.removesuffix(end)))
+    if not lines:
+        raise DataError(f"{escape(path)}: found no line with text in it, expected one text a line")
+    return lines

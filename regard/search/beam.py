@@ -14,7 +14,7 @@ from torch.nn import functional as F
 
 from regard.data.tokens import END
 from regard.layers.rows import rows
-from regard.search.rules import Demands, Rules, log_probabilities, obey
+from regard.search.rules import Demands, Rules, followed, log_probabilities, obey
 from regard.search.write import Hypothesis, Step, hypothesis, normalise
 
 
@@ -67,23 +67,25 @@ def beam(
     while going:  # sources leave when they are done, so R has no one size in here
         logits, state = step(token, state)
         exact = log_probabilities(logits)
-        live, origin = advance(live, exact, obey(exact, live.written_RT, rules, demand))
+        allowed = obey(exact, live.written_RT, rules, demand)
+        live, origin = advance(live, exact, allowed, banks(rules, demand, width))
         live = set_apart(live, going)
         kept_rows = still_going(live, going)
         going = [source for source, kept in zip(going, kept_rows[::width].tolist(), strict=True) if kept]
         index = kept_rows.nonzero().flatten()
-        state, demand = rows(state, origin[index]), rows(demand, index)
+        state, demand = rows(state, origin[index]), rows(demand, origin[index])
         live = Live(live.sum_BN[kept_rows[::width]], live.written_RT[index], live.log_RT[index])
-        token = live.written_RT[:, -1] if going else token
+        token = live.written_RT[:, -1]
+        demand = followed(demand, token, rules)
     return [source.finished for source in sources]
 
 
-def advance(live: Live, exact_RV: Tensor, allowed_RV: Tensor) -> tuple[Live, Tensor]:
-    """The best continuations of each source, and the row that each goes on from."""
+def advance(live: Live, exact_RV: Tensor, allowed_RV: Tensor, bank_RV: Tensor | None) -> tuple[Live, Tensor]:
+    """The best continuations of each source, or of each of its banks, and the row that each goes on from."""
     batch, width = live.sum_BN.shape
     vocabulary = exact_RV.shape[1]
     total = (live.sum_BN.view(-1, 1) + allowed_RV).view(batch, width * vocabulary)
-    sum_BN, best_BN = best(total, width)
+    sum_BN, best_BN = best(total, width) if bank_RV is None else shared_out(total, bank_RV.view_as(total), width)
     first_B = torch.arange(batch, device=best_BN.device) * width
     origin_R = (first_B[:, None] + best_BN // vocabulary).flatten()
     token_R = (best_BN % vocabulary).flatten()
@@ -96,7 +98,8 @@ def best(total: Tensor, width: int) -> tuple[Tensor, Tensor]:
     """The `width` greatest of each row, of equal ones the first; missing ones, where a row is shorter, are −∞."""
     count = min(width, total.shape[1])
     found, place = total.topk(min(count + 1, total.shape[1]), -1)
-    if found.shape[1] > count and bool((found[:, count - 1] == found[:, count]).any()):
+    edge = found[:, count - 1 :]
+    if edge.shape[1] > 1 and bool(((edge[:, 0] == edge[:, 1]) & edge[:, 0].isfinite()).any()):
         # A tie at the edge, where `topk` promises no order.
         found, place = total.sort(dim=-1, descending=True, stable=True)
     else:
@@ -105,6 +108,36 @@ def best(total: Tensor, width: int) -> tuple[Tensor, Tensor]:
         place = place.gather(1, order)
     lack = width - count
     return F.pad(found[:, :count], (0, lack), value=-torch.inf), F.pad(place[:, :count], (0, lack))
+
+
+def banks(rules: Rules, demand: Demands, width: int) -> Tensor | None:
+    """Which part of the beam each continuation competes in: 0 nothing required is there, …, the last all of it.
+
+    Otherwise a beam would hold nothing but texts that put off what is required. Dynamic beam allocation (Post & Vilar
+    2018, https://arxiv.org/abs/1804.06609), by bytes. A beam of one has one bank, so it is still greedy.
+    """
+    total = 0 if rules.constraint is None else rules.constraint.language.total
+    count = min(width, total + 1)
+    if rules.constraint is None or count == 1:
+        return None
+    met_RV = rules.constraint.met(demand.state_R)
+    between_RV = 1 + (met_RV - 1) * (count - 2) // max(total - 1, 1) if count > 2 else torch.zeros_like(met_RV)
+    return torch.where(met_RV == total, count - 1, torch.where(met_RV == 0, 0, between_RV))
+
+
+def shared_out(total: Tensor, bank: Tensor, width: int) -> tuple[Tensor, Tensor]:
+    """The best of each bank, then the second of each, … until there are `width`; the bank with most in it goes first.
+
+    What a bank has no use for goes to the others, so a wide beam still takes everything.
+    """
+    count = int(bank.max()) + 1
+    found = [best(total.masked_fill(bank != number, -torch.inf), width) for number in reversed(range(count))]
+    sums, places = (torch.stack(each, -1).flatten(1) for each in zip(*found, strict=True))
+    empty = (sums == -torch.inf).long()
+    order = empty.sort(dim=-1, stable=True).indices[:, :width]
+    place, by_place = places.gather(1, order).sort(-1)
+    chosen, by_sum = sums.gather(1, order).gather(1, by_place).sort(dim=-1, descending=True, stable=True)
+    return chosen, place.gather(1, by_sum)
 
 
 def set_apart(live: Live, going: list[Source]) -> Live:

@@ -4,12 +4,13 @@ Nothing is renormalised: what a rule leaves alone keeps its exact log probabilit
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from regard.data.tokens import CLASS, END, MASK, PAD, SEPARATOR, START
+from regard.search.constrain import FIRST, Constraint
 
 NOTHING = -1  # a place where no token is demanded
 LOWEST = -1e9  # the log probability of what can not be
@@ -24,14 +25,16 @@ class Rules:
     no_repeat: int = 0  # no n-gram of this length twice; 0 = as often as it likes
     banned: tuple[tuple[int, ...], ...] = ()  # n-grams that are never written; one token is a 1-gram
     never: tuple[int, ...] = (PAD, START, SEPARATOR, MASK, CLASS)
+    constraint: Constraint | None = None  # what the text must match, be among or hold; made with the same `banned`
 
 
 @dataclass(frozen=True)
 class Demands:
-    """What differs from row to row: the longest length and the tokens it has to begin with."""
+    """What differs from row to row: the longest length, the tokens to begin with, and how far the constraint is met."""
 
     limit_R: Tensor
     prefix_RT: Tensor
+    state_R: Tensor  # of the constraint; stays as it is where there is none
 
 
 def log_probabilities(logits_RV: Tensor) -> Tensor:
@@ -50,11 +53,22 @@ def demands(limits: Sequence[int], prefixes: Sequence[Sequence[int]] | None, dev
     table = [[*prefix, *[NOTHING] * (longest - len(prefix))] for prefix in given]
     limit = [max(a, len(prefix)) for a, prefix in zip(limits, given, strict=True)]
     prefix_RT = torch.tensor(table, dtype=torch.long, device=device).view(len(limits), longest)
-    return Demands(torch.tensor(limit, dtype=torch.long, device=device), prefix_RT)
+    limit_R = torch.tensor(limit, dtype=torch.long, device=device)
+    return Demands(limit_R, prefix_RT, torch.full_like(limit_R, FIRST))
+
+
+def followed(demand: Demands, token_R: Tensor, rules: Rules) -> Demands:
+    """What is demanded of rows that have written one more token."""
+    if rules.constraint is None:
+        return demand
+    return replace(demand, state_R=rules.constraint.after(demand.state_R, token_R))
 
 
 def obey(log_RV: Tensor, written_RT: Tensor, rules: Rules, demand: Demands) -> Tensor:
-    """Log probabilities of the next token with everything forbidden at −∞; a row with no way on may end."""
+    """Log probabilities of the next token with everything forbidden at −∞; a row with no way on may end.
+
+    With a constraint the way on is what it allows, which always leads to an end: other rules give way to it.
+    """
     at = written_RT.shape[1]
     allowed_RV = torch.ones_like(log_RV, dtype=torch.bool)
     allowed_RV[:, list(rules.never)] = False
@@ -62,12 +76,21 @@ def obey(log_RV: Tensor, written_RT: Tensor, rules: Rules, demand: Demands) -> T
         allowed_RV[row, token] = False
     if at < rules.min_length:
         allowed_RV[:, END] = False
-    stuck_R = ~allowed_RV.any(1) | (demand.limit_R <= at)
-    allowed_RV = only(allowed_RV, stuck_R, torch.full_like(stuck_R, END, dtype=torch.long))
+    allowed_RV = with_a_way_on(allowed_RV, at, rules, demand)
     if at < demand.prefix_RT.shape[1]:
         wanted_R = demand.prefix_RT[:, at]
         allowed_RV = only(allowed_RV, wanted_R != NOTHING, wanted_R.clamp(min=0))
     return log_RV.masked_fill(~allowed_RV, -torch.inf)
+
+
+def with_a_way_on(allowed_RV: Tensor, at: int, rules: Rules, demand: Demands) -> Tensor:
+    """What is allowed, and something at least in every row."""
+    if rules.constraint is not None:
+        legal_RV = rules.constraint.legal(demand.state_R, rules.min_length - at, demand.limit_R - at)
+        both_RV = allowed_RV & legal_RV
+        return torch.where(both_RV.any(1, keepdim=True), both_RV, legal_RV)
+    stuck_R = ~allowed_RV.any(1) | (demand.limit_R <= at)
+    return only(allowed_RV, stuck_R, torch.full_like(stuck_R, END, dtype=torch.long))
 
 
 def only(allowed_RV: Tensor, where_R: Tensor, token_R: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch import Tensor
 from regard.data.batch import mix, pad
 from regard.data.tokens import END
 from regard.layers.rows import rows
-from regard.search.rules import Demands, Rules, log_probabilities, obey
+from regard.search.rules import Demands, Rules, followed, log_probabilities, obey
 
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 Choose = Callable[[Tensor, Tensor], Tensor]  # allowed log probabilities (R, V) and row numbers to tokens (R,)
@@ -55,6 +55,7 @@ def write(
         exact = log_probabilities(logits)
         token = choose(obey(exact, written, rules, demand), row)
         log = torch.cat([log, exact.gather(1, token[:, None])], 1)
+        demand = followed(demand, token, rules)
         ended = token == END
         for place in ended.nonzero().flatten().tolist():
             finished[int(row[place])] = hypothesis(written[place].tolist(), log[place].tolist(), penalty)

@@ -103,6 +103,7 @@ class Fill:
             or wish.no_repeat
             or wish.min_length
             or wish.max_length
+            or wish.constrained
         ):
             raise UsageError(
                 "holes are filled by their likeliest tokens: only --n-best and --batch apply to the task fill"

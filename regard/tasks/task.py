@@ -76,12 +76,19 @@ class Wish:
     no_repeat: int = 0
     banned: tuple[str, ...] = ()  # texts that are never written
     prefix: str = ""  # text every output begins with
+    pattern: str = ""  # a regular expression that every output matches as a whole
+    choices: tuple[str, ...] = ()  # texts, one of which every output is
+    required: tuple[str, ...] = ()  # texts that every output holds
     align: bool = False  # tell what each token looked at; one more pass through the model
+
+    @property
+    def constrained(self) -> bool:
+        return bool(self.pattern or self.choices or self.required)
 
     @property
     def is_simple(self) -> bool:
         """Nothing that has to be asked of every text as it is written: a whole search needs no Python."""
-        return self.sampling is None and not self.no_repeat and not self.banned
+        return self.sampling is None and not (self.no_repeat or self.banned or self.constrained)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import TRANSDUCE, corpus_scores, perplexity, position_accuracy
 from regard.search.beam import beam
+from regard.search.constrain import Constraint, constraint
 from regard.search.rules import Demands, Rules, demands
 from regard.search.write import Hypothesis, given, greedy, sample
 from regard.tasks.loss import NOTHING_JUDGED, Judged, fed_states, judged, token_loss
@@ -40,6 +41,7 @@ class Transduce:
         # Without an encoder source and target are one text, and what stands between them is the separator.
         self.first = SEPARATOR if c.encoder.kind == "none" else START
         self.last = () if c.encoder.kind == "none" else (END,)
+        self.kept: tuple[object, Constraint | None] = ((), None)  # the last constraint, and what it was made of
 
     def columns(self) -> Columns:
         return Columns(self.config.data.source, self.config.data.target)
@@ -88,7 +90,7 @@ class Transduce:
     def search_whole(self, engine: Engine, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
         """All items in one search: the engine makes its batches itself."""
         source, mask_BS = self.sources(items)
-        demand, rules = self.demands(items, wish, engine.device), self.rules(wish)
+        demand, rules = self.demands(items, wish, engine.device)
         found = engine.search(source, mask_BS, demand, rules, wish.beam, wish.batch, wish.length_penalty)
         return [each[: max(1, wish.n_best)] for each in found]
 
@@ -112,18 +114,24 @@ class Transduce:
         """What a search starts from."""
         source, mask_BS = self.sources(items)
         reading = model.reading(source.to(model.device), None if mask_BS is None else mask_BS.to(model.device))
-        return reading, self.demands(items, wish, model.device), self.rules(wish)
+        return reading, *self.demands(items, wish, model.device)
 
-    def demands(self, items: Sequence[Item], wish: Wish, device: torch.device) -> Demands:
-        prefix = self.known_ids(wish.prefix, "prefix")
-        return demands([self.limit(item, wish) for item in items], [prefix] * len(items), device)
+    def demands(self, items: Sequence[Item], wish: Wish, device: torch.device) -> tuple[Demands, Rules]:
+        """What each output, and what every output must obey."""
+        prefix, rules = self.known_ids(wish.prefix, "prefix"), self.rules(wish)
+        limits = [self.limit(item, wish) for item in items]
+        if rules.constraint is not None:
+            fixed = wish.max_length is not None
+            limits = rules.constraint.limits(limits, prefix, fixed, self.config.data.max_target)
+        return demands(limits, [prefix] * len(items), device), rules
 
     @torch.inference_mode()
     def likelihood(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> list[Answer]:
         """The targets of the items as answers, with the log probability the model gives them."""
         found: dict[int, Answer] = {}
+        free = replace(wish, pattern="", choices=(), required=())
         for run in runs(items, wish.batch):
-            reading, demand, rules = self.begin(model, [items[i] for i in run], wish)
+            reading, demand, rules = self.begin(model, [items[i] for i in run], free)
             targets = [items[i].target for i in run]
             hypotheses = given(model.step, reading, targets, rules, wish.length_penalty, demand.limit_R.device)
             found.update({i: self.spell_one(each) for i, each in zip(run, hypotheses, strict=True)})
@@ -134,7 +142,17 @@ class Transduce:
         banned = tuple(self.known_ids(text, "banned") for text in wish.banned)
         tags = tuple(range(len(SPECIALS), len(SPECIALS) + len(self.vocabulary.target.tags)))
         grams = tuple(gram for gram in banned if gram)
-        return Rules(self.first, wish.min_length, wish.no_repeat, grams, (*Rules().never, *tags))
+        never = (*Rules().never, *tags)
+        return Rules(self.first, wish.min_length, wish.no_repeat, grams, never, self.constraint(wish, grams))
+
+    def constraint(self, wish: Wish, banned: tuple[tuple[int, ...], ...]) -> Constraint | None:
+        """What the wish demands of the text; kept, because it learns about the vocabulary as it is used."""
+        if not wish.constrained:
+            return None
+        asked = (wish.pattern, wish.choices, wish.required, banned)
+        if self.kept[0] != asked:
+            self.kept = (asked, constraint(self.vocabulary.target, *asked))
+        return self.kept[1]
 
     def known_ids(self, text: str, what: str) -> tuple[int, ...]:
         """A text that outputs must begin with or avoid; one the model has no tokens for can be neither."""

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.read import Columns, Example, Stream, Table, escape, quote, read
+from regard.data.read import Columns, Example, Stream, Table, escape, quote, read, read_lines
 from regard.errors import DataError, MissingError
 
 Write = Callable[[str, str | bytes], str]
@@ -430,3 +430,21 @@ def test_escape_spells_out() -> None:
     assert escape("a\tb\x1b]0;x\x07\x9b\u202e\r\n") == "a⇥b\\x1b]0;x\\x07\\x9b\\u202e\\r\\n"
     assert escape("naïve 日本 👍🏽 \u200d") == "naïve 日本 👍🏽 \u200d"
     assert quote("x" * 61) == '"' + "x" * 60 + '…"'
+
+
+# ── plain lines ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_lines_are_taken_as_they_are(write: Write) -> None:
+    assert read_lines(write("lines.txt", "\ufeffa\tb\n\n c \nü")) == ("a\tb", " c ", "ü")
+    assert read_lines(write("windows.txt", "a\r\n\r\nb\r\n")) == ("a", "b")
+    assert read_lines(write("packed.gz", "a\nb\n")) == ("a", "b")
+
+
+def test_bad_lines_and_no_lines_are_refused(write: Write) -> None:
+    with pytest.raises(DataError, match=r"bad.txt:2: invalid UTF-8 at byte 1"):
+        read_lines(write("bad.txt", b"a\nb\xff\n"))
+    with pytest.raises(DataError, match="found no line with text"):
+        read_lines(write("empty.txt", "\n\n"))
+    with pytest.raises(MissingError):
+        read_lines("no-such-file.txt")
