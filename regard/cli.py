@@ -50,6 +50,7 @@ LengthPenalty = Annotated[
 MinConfidence = Annotated[
     float, typer.Option("--min-confidence", min=0.0, max=1.0, help="Leave what is less sure empty, for a person.")
 ]
+MinLength = Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")]
 OutputColumn = Annotated[str, typer.Option("--output-column", help="Name of the column or key that is added.")]
 Precision = Annotated[str, typer.Option(help="fp32, or int8: sooner, and a little less exact.")]
 Target = Annotated[str | None, typer.Option(help="Target column by name or position.")]
@@ -269,7 +270,7 @@ def run(
     choices: ChoicesFile = None,
     require: Require = None,
     no_repeat: Annotated[int, typer.Option("--no-repeat", min=0, help="No n-gram of this length twice.")] = 0,
-    min_length: Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")] = 0,
+    min_length: MinLength = 0,
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Tokens at most.")] = None,
     length_penalty: LengthPenalty = None,
     as_json: Json = False,
@@ -284,7 +285,6 @@ def run(
 
     \b
     echo "Saturday 9th of May, 2018" | regard run model
-    echo "2018-0[mask]-12" | regard run fill-model
     regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
     regard run model --input-column date --min-confidence 0.9 < in.tsv > out.tsv
     regard run model --pattern '\\d{4}-(0[1-9]|1[0-2])-\\d\\d' < in.txt

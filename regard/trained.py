@@ -31,6 +31,9 @@ DIGITS = 4  # of an alignment
 REMEMBERED = 1_000_000  # tokens of sources and answers, some tens of megabytes
 NOTHING = Answer("", 0.0, 1.0)
 
+NO_ENGINE = ("{} needs the engine, and there is none for this model here (no C++ compiler when regard was installed, a GPU, "
+             "or a part of one's own): it decodes in fp32")  # fmt: skip
+
 
 class Trained:
     """A model that answers: `model(text)`, `model.run(texts)`, `model.stream(texts)`, `model.score(file)`,
@@ -63,8 +66,7 @@ class Trained:
         """What decodes: an engine made of the weights as they are at the first use, or the model itself."""
         found = engine(self.model.eval(), self.precision)
         if self.precision != "fp32" and isinstance(found, Model):
-            warnings.warn(f"{self.precision} needs the engine, and there is none for this model here (no C++ compiler at "
-                          "the time of installing, a GPU, or a part of one's own); it decodes in fp32", stacklevel=3)  # fmt: skip
+            warnings.warn(NO_ENGINE.format(self.precision), stacklevel=3)
         return found
 
     def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
