@@ -28,15 +28,15 @@ from bench.peers.decoding import Decoded, Job, Order
 from bench.peers.environments import NotInstalled
 from bench.peers.gate import Job as Training
 from bench.peers.gate import argument
+from bench.ported import export
 from bench.table import Aim, aims_table, spread
 from bench.train import place, processor
 from regard import config
 from regard.data import builtin
 from regard.data.read import read
 from regard.data.vocabulary import learn
-from regard.errors import MissingError, RegardError, UsageError
+from regard.errors import MissingError, RegardError
 from regard.models.build import build
-from regard.port.out import out
 from regard.score import corpus_scores
 from regard.trained import Trained
 
@@ -45,7 +45,7 @@ PAGE, CACHE = HERE / "README.md", HERE / ".cache"
 SIZE = "small"
 HUGGING_FACE, CTRANSLATE2_INT8, REGARD, REGARD_INT8 = "HF generate", "CTranslate2 int8", "regard fp32", "regard int8"
 PRESET_STEPS = 300
-LONGEST = 64  # tokens of an output, for all; no reference is longer
+LONGEST = 64  # tokens of an output, for all; no reference of test2016 is longer
 # A rate and a schedule that this model learns well with in so few steps.
 RECIPE = ("train.learning_rate=2e-3", "train.schedule=cosine", "train.warmup=200", "train.metric=bleu",
           "train.validate_examples=200")  # fmt: skip
@@ -117,10 +117,18 @@ def systems(names: Sequence[str], threads: int) -> list[System]:
 
 
 SYSTEMS = ("regard", "transformers", "ctranslate2", "joeynmt")
-READERS = {"hf": ("transformers", "ctranslate2"), "ctranslate2": ("ctranslate2",)}  # who reads what was ported
 
 
 # ── measuring ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Scope:
+    """How many lines are decoded together, how many one at a time, and how long an output may be."""
+
+    lines: int
+    singles: int
+    longest: int
 
 
 class Decoder(Process):
@@ -138,7 +146,7 @@ class Decoder(Process):
 
 
 def measure(
-    chosen: Sequence[System], folder: str, model: Path, cases: Sequence[Case], counts: dict[int, int], rounds: int
+    chosen: Sequence[System], folder: str, model: Path, cases: Sequence[Case], scope: Scope, rounds: int
 ) -> list[Measured]:
     """Every system started; in each round each decodes every case, beginning with another system each time."""
     found = [Measured(system) for system in chosen]
@@ -149,7 +157,7 @@ def measure(
         for turn in range(rounds + 1):
             for case in cases:
                 for number in turned(list(workers), turn):
-                    step(found[number], number, workers, case, counts[min(case.batch, 2)])
+                    step(found[number], number, workers, case, scope)
     finally:
         for worker in workers.values():
             worker.end()
@@ -165,9 +173,11 @@ def start(one: Measured, number: int, workers: dict[int, Decoder], folder: str, 
         tell(one, one.failed)
 
 
-def step(one: Measured, number: int, workers: dict[int, Decoder], case: Case, count: int) -> None:
+def step(one: Measured, number: int, workers: dict[int, Decoder], case: Case, scope: Scope) -> None:
     try:
-        found = workers[number].decode(Order(case.beam, case.batch, count, LONGEST))
+        found = workers[number].decode(
+            Order(case.beam, case.batch, scope.lines if case.batch > 1 else scope.singles, scope.longest)
+        )
         one.rounds.setdefault(case.name, []).append(found)
         tell(one, f"{case.name}: {len(found.texts) / found.seconds:,.1f} a second")
     except (Lost, BrokenPipeError) as error:
@@ -279,8 +289,8 @@ def preset_row(preset: str, asked: argparse.Namespace) -> str:
         model = regard.train(at / "dates.tsv", out=at / "model", preset=preset, settings=words)
         lines = [example.source[0] for example in read(str(at / "test.tsv")).examples]
         (at / "lines.txt").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-        counts = {1: min(asked.singles, len(lines)), 2: len(lines)}
-        found = measure(systems(["regard"], asked.threads), folder, at / "model", CASES, counts, asked.rounds)
+        scope = Scope(len(lines), min(asked.singles, len(lines)), asked.longest)
+        found = measure(systems(["regard"], asked.threads), folder, at / "model", CASES, scope, asked.rounds)
     cells = [f"`{preset}`", f"{model.model.size:,}"]
     for case in CASES:
         cells.append(" / ".join(f"{median(one.rates(case)):,.1f}" if one.rates(case) else "–" for one in found))
@@ -362,6 +372,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--lines", type=int, default=1000)
     parser.add_argument("--singles", type=int, default=200, help="lines decoded one at a time")
+    parser.add_argument("--longest", type=int, default=LONGEST, help="tokens of an output")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--page", default=str(PAGE), help="where the tables go; none = only to stdout")
@@ -378,24 +389,14 @@ def run(asked: argparse.Namespace) -> None:
         model, about = model_folder(asked, Path(folder))
         (Path(folder) / "lines.txt").write_text("".join(f"{line}\n" for line in sources), encoding="utf-8")
         chosen = systems(asked.systems.split(","), asked.threads)
-        for engine in READERS:
-            export(engine, model, Path(folder), chosen)
-        counts = {1: min(asked.singles, len(sources)), 2: len(sources)}
-        found = measure(chosen, folder, model, CASES, counts, asked.rounds)
-        circumstances = (f"{about}; {asked.rounds} rounds of {counts[2]:,} lines ({counts[1]} where they come one at a "
+        export(model, Path(folder), [system.peer for system in chosen], sources)
+        scope = Scope(len(sources), min(asked.singles, len(sources)), asked.longest)
+        found = measure(chosen, folder, model, CASES, scope, asked.rounds)
+        circumstances = (f"{about}; {asked.rounds} rounds of {scope.lines:,} lines ({scope.singles} where they come one at a "
                          f"time), one before them not counted; threads: {asked.threads}; {processor()};")  # fmt: skip
         show(asked, "decode", report(found, CASES, references, circumstances))
     if asked.presets != "none":
         show(asked, "decode presets", preset_table(asked))
-
-
-def export(engine: str, model: Path, folder: Path, chosen: Sequence[System]) -> None:
-    """The model in an engine's own form, where somebody will read it; who finds nothing there has a row that fails."""
-    if any(system.peer in READERS[engine] for system in chosen) and not (folder / engine).exists():
-        try:
-            out(engine, model, folder / engine)
-        except UsageError as error:
-            print(f"{engine}: {error}", file=sys.stderr, flush=True)
 
 
 def show(asked: argparse.Namespace, name: str, text: str) -> None:

@@ -1,13 +1,13 @@
 """Hugging Face transformers: `generate` on the ported model, lines of similar length together."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 import transformers
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-from bench.peers.decoding import Decode, Job, Order, serve
+from bench.peers.decoding import Decode, Job, Order, by_length, serve
 
 
 def load(job: Job) -> tuple[Decode, dict[str, Any]]:
@@ -17,7 +17,7 @@ def load(job: Job) -> tuple[Decode, dict[str, Any]]:
 
     def decode(lines: Sequence[str], order: Order) -> list[str]:
         found: dict[int, str] = {}
-        for run in runs(lines, order.batch):
+        for run in by_length(lines, order.batch):
             given = tokenizer([lines[number] for number in run], return_tensors="pt", padding=True)
             with torch.inference_mode():
                 written = model.generate(
@@ -32,12 +32,6 @@ def load(job: Job) -> tuple[Decode, dict[str, Any]]:
 
     size = sum(weight.numel() for weight in model.parameters() if weight.requires_grad)
     return decode, {"version": transformers.__version__, "parameters": size}
-
-
-def runs(lines: Sequence[str], size: int) -> Iterator[list[int]]:
-    """Line numbers, `size` at a time, similar lengths together."""
-    order = sorted(range(len(lines)), key=lambda number: len(lines[number].split()))
-    yield from (order[start : start + size] for start in range(0, len(order), size))
 
 
 if __name__ == "__main__":
