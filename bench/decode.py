@@ -392,8 +392,9 @@ def run(asked: argparse.Namespace) -> None:
         export(model, Path(folder), [system.peer for system in chosen], sources)
         scope = Scope(len(sources), min(asked.singles, len(sources)), asked.longest)
         found = measure(chosen, folder, model, CASES, scope, asked.rounds)
-        circumstances = (f"{about}; {asked.rounds} rounds of {scope.lines:,} lines ({scope.singles} where they come one at a "
-                         f"time), one before them not counted; threads: {asked.threads}; {processor()};")  # fmt: skip
+        circumstances = (f"{about}; {asked.rounds} rounds of {scope.lines:,} lines ({scope.singles} one at a time), "
+                         f"one round before them not counted; outputs of at most {scope.longest} tokens; threads: "
+                         f"{asked.threads}; {processor()};")  # fmt: skip
         show(asked, "decode", report(found, CASES, references, circumstances))
     if asked.presets != "none":
         show(asked, "decode presets", preset_table(asked))
