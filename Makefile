@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test lint bench bench-train bench-quality drills clean
+.PHONY: install demo test lint bench bench-train bench-decode bench-choices bench-quality drills clean
 
 install: $(STAMP)
 
@@ -34,6 +34,12 @@ bench: install
 
 bench-train: install
 	$(BIN)/python -m bench.train
+
+bench-decode: install
+	$(BIN)/python -m bench.decode
+
+bench-choices: install
+	$(BIN)/python -m bench.choices
 
 bench-quality: install
 	$(BIN)/python -m bench.quality

@@ -66,15 +66,14 @@ class Lost(Exception):
     """A worker ended before it was told to; the message is the last it said."""
 
 
-class Worker:
-    """The process of one system, ready to train."""
+class Process:
+    """A system in a process of its own: one line of JSON asks, one line answers, and meanwhile it waits."""
 
-    def __init__(self, system: System, job: Job) -> None:
-        python = sys.executable if system.peer is None else str(environments.interpreter(system.peer))
-        self.log = Path(job.folder) / f"{system.module}-{job.size}-{system.precision}.log"
-        count = str(job.threads)
+    def __init__(self, python: str, words: Sequence[str], threads: int, log: Path) -> None:
+        self.log = log
+        count = str(threads)
         self.process = subprocess.Popen(
-            [python, "-m", f"bench.peers.{system.module}", gate.argument(job)],
+            [python, "-m", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.log.open("w"),
@@ -84,11 +83,11 @@ class Worker:
         )
         self.facts = self.answer()["ready"]
 
-    def train(self, order: Order) -> Slice:
+    def ask(self, order: dict[str, Any]) -> dict[str, Any]:
         assert self.process.stdin is not None
-        self.process.stdin.write(json.dumps(vars(order)) + "\n")
+        self.process.stdin.write(json.dumps(order) + "\n")
         self.process.stdin.flush()
-        return Slice(**self.answer())
+        return self.answer()
 
     def answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
@@ -105,6 +104,18 @@ class Worker:
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait()
+
+
+class Worker(Process):
+    """The process of one system, ready to train."""
+
+    def __init__(self, system: System, job: Job) -> None:
+        python = sys.executable if system.peer is None else str(environments.interpreter(system.peer))
+        log = Path(job.folder) / f"{system.module}-{job.size}-{system.precision}.log"
+        super().__init__(python, [f"bench.peers.{system.module}", gate.argument(job)], job.threads, log)
+
+    def train(self, order: Order) -> Slice:
+        return Slice(**self.ask(vars(order)))
 
 
 def measure(systems: Sequence[System], job: Job, rounds: int, warm_up: Order, order: Order) -> list[Measured]:

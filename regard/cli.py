@@ -414,6 +414,32 @@ def demo(
     tell(Path(out), preset, flag_words({"train.seed": seed}, {}) + (settings or []))
 
 
+# ── other engines ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command()
+def port(
+    way: Annotated[str, typer.Argument(metavar="out", help="out: our models for other engines.")],
+    engine: Annotated[str, typer.Argument(help="hf (Hugging Face transformers) or ctranslate2.")],
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    folder: Annotated[str, typer.Argument(help="The folder that is written; it must not be there yet.")],
+) -> None:
+    """Write a Transformer for another engine.
+
+    Encoder and decoder must be of the kind attention; settings that the engine does not have are refused by name.
+
+    \b
+    regard port out hf model model-hf
+    regard port out ctranslate2 model model-ctranslate2
+    """
+    if way != "out":
+        raise UsageError(f"port {way}: expected out, as in: regard port out {engine} {model} {folder}")
+    from regard.port.out import out
+
+    out(engine, model, folder)
+    note(f"wrote {folder}; {Path(folder) / 'README.md'} tells how it is used")
+
+
 # ── small parts ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -31,8 +31,8 @@ DIGITS = 4  # of an alignment
 REMEMBERED = 1_000_000  # tokens of sources and answers, some tens of megabytes
 NOTHING = Answer("", 0.0, 1.0)
 
-NO_ENGINE = ("{} needs the engine, and there is none for this model here (no C++ compiler when regard was installed, a GPU, "
-             "or a part of one's own): it decodes in fp32")  # fmt: skip
+NO_ENGINE = ("{} needs the engine, and there is none for this model here (no C++ compiler when regard was installed, "
+             "a GPU, or a part of one's own): it decodes in fp32")  # fmt: skip
 
 
 class Trained:

@@ -26,8 +26,8 @@ def interpreter(name: str) -> Path:
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted:
         print(f"installing {name} into {place.relative_to(ROOT)}: some minutes", file=sys.stderr, flush=True)
         run(sys.executable, "-m", "venv", "--clear", str(place))
-        torch = next(line for line in wanted.splitlines() if line.startswith(TORCH))
-        install(place, torch)  # first, so that no other package asks for a torch of its own choice
+        for torch in (line for line in wanted.splitlines() if line.startswith(TORCH)):
+            install(place, torch)  # first, so that no other package asks for a torch of its own choice
         install(place, "--requirement", str(pins))
         stamp.write_text(wanted, encoding="utf-8")
     return place / "bin" / "python"

@@ -96,13 +96,18 @@ class Gate:
 
 def begin() -> tuple[Job, Gate]:
     """The job from the command line, and a gate; what the system prints goes to stderr from here on."""
+    return Job(**json.loads(sys.argv[1])), Gate(sys.stdin, own_stdout(), {})
+
+
+def own_stdout() -> TextIO:
+    """Standard output for answers alone; whatever else is printed goes to stderr."""
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     sys.stdout.flush()
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    return Job(**json.loads(sys.argv[1])), Gate(sys.stdin, answers, {})
+    return answers
 
 
-def argument(job: Job) -> str:
+def argument(job: Any) -> str:
     """The job as `begin` reads it."""
     return json.dumps(asdict(job))
 
