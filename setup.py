@@ -8,7 +8,7 @@ setup(
             "regard.engine.native",
             ["regard/engine/native.cpp"],
             depends=["regard/engine/kernels.inc"],
-            extra_compile_args=["-O3", "-std=c++17", "-pthread", "-Wno-psabi", "-fvisibility=default"],
+            extra_compile_args=["-O3", "-g0", "-std=c++17", "-pthread", "-Wno-psabi", "-fvisibility=default"],
             extra_link_args=["-pthread"],
             optional=True,
         )
