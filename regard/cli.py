@@ -240,9 +240,10 @@ def resume(
     \b
     regard resume model
     """
-    from regard.training.home import finished
+    from regard.training.home import finished, tidy
 
     if finished(Path(model)):
+        tidy(Path(model))
         note(f"{model}: its training has finished; there is nothing to resume")
         return
     from regard.training.run import resume as resume_training

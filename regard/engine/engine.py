@@ -4,6 +4,7 @@ import ctypes
 import os
 import weakref
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from ctypes import c_float, c_int32
 from dataclasses import dataclass, replace
 from typing import Any
@@ -24,6 +25,7 @@ from regard.search.rules import Demands, Rules
 from regard.search.write import Hypothesis
 
 PRECISIONS = ("fp32", "int8")
+SHORT = 1000  # tokens that may be written before anybody would want to interrupt
 
 
 @dataclass(frozen=True)
@@ -108,12 +110,24 @@ class Engine:
         orders = Orders(width, batch, workers, rules.first, rules.min_length, len(never), len(prefix), width, penalty,
                         pointer(never), pointer(prefix), pointer(stop))  # fmt: skip
         ids, offsets, states = sources.pointers()
-        handle = self.library.search(self.handle, ids, offsets, pointer(limits), states, len(limits),
-                                     ctypes.byref(orders))  # fmt: skip
+        given = (self.handle, ids, offsets, pointer(limits), states, len(limits), ctypes.byref(orders))
+        handle = self.library.search(*given) if limits.sum() < SHORT else self.interruptible(given, stop)
         try:
             return self.found(handle, len(limits))
         finally:
             self.library.found_free(handle)
+
+    def interruptible(self, given: tuple[Any, ...], stop: NDArray[np.int32]) -> int:
+        """A search in a thread of its own, so that a signal is heard at once and ends it."""
+        with ThreadPoolExecutor(1) as pool:
+            searching = pool.submit(self.library.search, *given)
+            try:
+                handle: int = searching.result()
+            except BaseException:
+                stop[0] = 1
+                self.library.found_free(searching.result())
+                raise
+        return handle
 
     def found(self, handle: int, sources: int) -> list[list[Hypothesis]]:
         """What a search left behind, source after source."""

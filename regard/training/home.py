@@ -154,6 +154,11 @@ def finished(folder: Path) -> bool:
     return isinstance(manifest.get("files"), dict) and manifest.get("finished", True) is True
 
 
+def tidy(folder: Path) -> None:
+    """A finished run has no use for a copy of its data; it stays where a process died just before it was removed."""
+    remove(folder / "tokens")
+
+
 def tree_of(path: Path) -> dict[str, Any]:
     """An object in a JSON file; an empty one where there is none."""
     try:

@@ -14,7 +14,6 @@ from regard import folder as folders
 from regard.data.read import escape
 from regard.data.vocabulary import Vocabulary
 from regard.errors import FolderError, Interrupted, RegardError, UsageError
-from regard.folder import remove
 from regard.models.build import build, refuse_giants
 from regard.models.model import Model
 from regard.models.threads import threads
@@ -39,6 +38,7 @@ from regard.training.home import (
     refuse_changes,
     refuse_others,
     stillborn,
+    tidy,
     versions,
 )
 from regard.training.keep import Keeper
@@ -313,7 +313,7 @@ def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: 
             **written(scene.folder),
         }
         trained.save(scene.folder, others)
-        remove(scene.folder / "tokens")  # a finished run has no use for a copy of its data
+        tidy(scene.folder)
     return found
 
 

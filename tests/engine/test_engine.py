@@ -1,5 +1,6 @@
 """The engine beside the model it was made of, for every preset, on every kind of processor that this one can play."""
 
+import signal
 from collections.abc import Callable
 from typing import Any
 
@@ -272,3 +273,23 @@ def test_a_model_that_learns_on_is_not_followed(small_model: SmallModel) -> None
     with torch.no_grad():
         trained.model.output.weight.mul_(2)
     assert torch.equal(made.output(states), before_BTV)
+
+
+def test_a_signal_ends_a_long_search_at_once(small_model: SmallModel) -> None:
+    """Without a handler in Python being run while the engine works, this would go on for minutes."""
+    trained = small_model("transformer", "data.max_target=100000")
+    source_BS, mask_BS = padded(sources(trained, 64))
+    demand = demands([100_000] * 64, None, CPU)
+    made = Engine(trained.model, built())
+
+    def stop(*_: object) -> None:
+        raise InterruptedError
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 0.5)
+    try:
+        with pytest.raises(InterruptedError):
+            made.search(source_BS, mask_BS, demand, Rules(min_length=100_000), 1, 64, 1.0)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
