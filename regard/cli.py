@@ -261,7 +261,7 @@ def run(
     n_best: Annotated[int, typer.Option("--n-best", min=1, max=1000, help="Outputs a line; the beam is as wide.")] = 1,
     batch: Annotated[int, typer.Option(min=1, help="Lines decoded side by side; changes no output.")] = 64,
     sample: Annotated[bool, typer.Option("--sample", help="Draw at random instead of searching.")] = False,
-    temperature: Annotated[float, typer.Option(min=0.01, help="Of the draw.")] = 1.0,
+    temperature: Annotated[float, typer.Option(min=0.01, max=10000, help="Of the draw.")] = 1.0,
     top_k: Annotated[int, typer.Option("--top-k", min=0, help="Draw from the k likeliest; 0 = all.")] = 0,
     top_p: TopP = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,

@@ -3,7 +3,6 @@
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
 from pathlib import Path
 
 import torch
@@ -31,9 +30,6 @@ DIGITS = 4  # of an alignment
 REMEMBERED = 1_000_000  # tokens of sources and answers, some tens of megabytes
 NOTHING = Answer("", 0.0, 1.0)
 
-NO_ENGINE = ("{} needs the engine, and there is none for this model here (no C++ compiler when regard was installed, "
-             "a GPU, or a part of one's own): it decodes in fp32")  # fmt: skip
-
 
 class Trained:
     """A model that answers: `model(text)`, `model.run(texts)`, `model.stream(texts)`, `model.score(file)`,
@@ -53,6 +49,7 @@ class Trained:
         self.precision = precision
         self.calibration = calibration  # none = `Answer.confidence` is the raw probability of the output
         self.task = task(c, vocabulary)
+        self.made: tuple[list[tuple[int, int]], Model | Engine] | None = None  # what decodes, and of which weights
 
     @classmethod
     def load(cls, path: str | Path, precision: str = "fp32") -> "Trained":
@@ -61,13 +58,13 @@ class Trained:
         saved = folder.load(Path(path))
         return cls(saved.config, saved.vocabulary, saved.model, precision, saved.calibration)
 
-    @cached_property
+    @property
     def decoding(self) -> Model | Engine:
-        """What decodes: an engine made of the weights as they are at the first use, or the model itself."""
-        found = engine(self.model.eval(), self.precision)
-        if self.precision != "fp32" and isinstance(found, Model):
-            warnings.warn(NO_ENGINE.format(self.precision), stacklevel=3)
-        return found
+        """What decodes: an engine made of the weights, anew when they have changed; or the model itself."""
+        weights = [(weight.data_ptr(), weight._version) for weight in self.model.parameters()]
+        if self.made is None or self.made[0] != weights:
+            self.made = weights, engine(self.model.eval(), self.precision)
+        return self.made[1]
 
     def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
         more = {"calibration.json": folder.calibration_bytes(self.calibration)} if self.calibration else {}
@@ -82,7 +79,7 @@ class Trained:
         """One answer for each text, in order. An empty text has an empty answer; a text that is too long is cut."""
         if isinstance(texts, str):
             raise UsageError("run takes a list of texts; for one text say model(text)")
-        return self.answer(list(texts), wish or self.wish(beam), Recent(0), first_number)
+        return self.answer(list(texts), self.wanted(beam, wish), Recent(0), first_number)
 
     def stream(
         self, texts: Iterable[Text | list[Text]], beam: int | None = None, wish: Wish | None = None
@@ -94,7 +91,7 @@ class Trained:
         """
         if isinstance(texts, str):
             raise UsageError("stream takes texts, one after the other; for one text say model(text)")
-        wanted, number = wish or self.wish(beam), 0
+        wanted, number = self.wanted(beam, wish), 0
         recent = Recent[Answer](0 if wanted.sampling else REMEMBERED)
         for chunk in chunks(texts, CHUNK * wanted.batch):
             yield from self.answer(chunk, wanted, recent, number)
@@ -152,6 +149,11 @@ class Trained:
                  for number, (text, target) in enumerate(zip(texts, targets, strict=True))]  # fmt: skip
         with threads(self.model):
             return self.task.likelihood(self.decoding, items, self.wish())
+
+    def wanted(self, beam: int | None, wish: Wish | None) -> Wish:
+        if wish is not None and beam is not None:
+            raise UsageError(f"beam={beam} and a wish, which has its own beam ({wish.beam}): say one of them")
+        return wish or self.wish(beam)
 
     def wish(self, beam: int | None = None, sampling: Sampling | None = None) -> Wish:
         """What the config says about searching, or another beam."""
@@ -264,7 +266,11 @@ class Trained:
 
 
 def columns(text: Text) -> tuple[str, ...]:
-    return tuple(text.split("\t")) if isinstance(text, str) else text
+    if isinstance(text, str):
+        return tuple(text.split("\t"))
+    if not isinstance(text, tuple) or not all(isinstance(part, str) for part in text):
+        raise UsageError(f"a text is a string, or a tuple with a string for each source column; found {text!r:.60}")
+    return text
 
 
 def chunks(texts: Iterable[Text | list[Text]], most: int) -> Iterator[list[Text]]:

@@ -1,9 +1,11 @@
 """A model that answers: one answer for each text, scores of a file, and a record of what it looked at."""
 
 import math
+import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -459,3 +461,55 @@ def test_alignment_is_what_a_look_sees_whoever_shares_the_batch(small_model: Sma
 def test_alignment_of_what_looks_at_nothing(small_model: SmallModel) -> None:
     assert small_model("encoder").run(["a[mask]c"], wish=Wish(align=True))[0].alignment is None
     assert small_model("rnn-attention").run([""], wish=Wish(align=True))[0].alignment is None
+
+
+# ── wishes that can not be met ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("wish", "message"),
+    [
+        ({"beam": 0}, "beam=0: expected a whole number, at least 1"),
+        ({"beam": -1}, "beam=-1"),
+        ({"beam": 2.5}, "beam=2.5"),
+        ({"n_best": 0}, "n_best=0"),
+        ({"batch": 0}, "batch=0"),
+        ({"max_length": 0}, "max_length=0"),
+        ({"length_penalty": math.nan}, "length_penalty=nan: expected a number from 0 to 10"),
+        ({"choices": "2018"}, "choices: expected a tuple of texts, found '2018'"),
+        ({"banned": ["a"]}, "banned: expected a tuple of texts"),
+    ],
+)
+def test_a_wish_that_makes_no_sense_is_refused(wish: dict[str, Any], message: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(message)):
+        Wish(**wish)
+
+
+@pytest.mark.parametrize("draw", [{"temperature": 0.0}, {"temperature": math.inf}, {"top_k": -1}, {"top_p": 1.5}])
+def test_a_draw_that_makes_no_sense_is_refused(draw: dict[str, Any]) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        Sampling(**draw)
+
+
+def test_a_beam_of_nothing_and_a_beam_beside_a_wish_are_refused(copy_model: Trained) -> None:
+    with pytest.raises(UsageError, match="beam=0"):
+        copy_model.run(["abc"], beam=0)
+    with pytest.raises(UsageError, match="a wish, which has its own beam"):
+        copy_model.run(["abc"], beam=5, wish=Wish())
+
+
+@pytest.mark.parametrize("text", [5, None, b"abc", ("a", 5)])
+def test_what_is_no_text_is_refused(copy_model: Trained, text: Any) -> None:
+    with pytest.raises(UsageError, match="a text is a string"):
+        copy_model.run([text])
+
+
+def test_answers_follow_weights_that_change(small_model: Callable[..., Trained]) -> None:
+    model = small_model("rnn-attention")
+    before = model.run(["abc", "d"])
+    with torch.no_grad():
+        for weight in model.model.parameters():
+            weight.mul_(-1.5)
+    changed = model.run(["abc", "d"])
+    assert changed != before
+    assert changed == Trained(model.config, model.vocabulary, model.model).run(["abc", "d"])

@@ -2,9 +2,11 @@
 
 import ctypes
 import os
+import warnings
 import weakref
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from ctypes import c_float, c_int32
 from dataclasses import dataclass, replace
 from typing import Any
@@ -25,6 +27,8 @@ from regard.search.rules import Demands, Rules
 from regard.search.write import Hypothesis
 
 PRECISIONS = ("fp32", "int8")
+NO_ENGINE = ("{} needs the engine, and there is none for this model here (no C++ compiler when regard was installed, "
+             "a GPU, or a part of one's own): it decodes in fp32")  # fmt: skip
 SHORT = 1000  # tokens that may be written before anybody would want to interrupt
 
 
@@ -254,9 +258,9 @@ def engine(model: Model, precision: str = "fp32") -> Engine | Model:
     check_precision(precision)
     found = library()
     weight = model.output.weight
-    if found is None or weight.device.type != "cpu" or weight.dtype != torch.float32:
-        return model
-    try:
-        return Engine(model.eval(), found, precision)
-    except Unknown:
-        return model
+    if found is not None and weight.device.type == "cpu" and weight.dtype == torch.float32:
+        with suppress(Unknown):
+            return Engine(model.eval(), found, precision)
+    if precision != "fp32":
+        warnings.warn(NO_ENGINE.format(precision), stacklevel=3)
+    return model

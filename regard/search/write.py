@@ -9,9 +9,11 @@ from torch import Tensor
 
 from regard.data.batch import mix, pad
 from regard.data.tokens import END
+from regard.errors import UsageError
 from regard.layers.rows import rows
 from regard.search.rules import Demands, Rules, followed, log_probabilities, obey
 
+HOTTEST = 1e4  # a temperature at which all tokens are as good as equal
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
 Choose = Callable[[Tensor, Tensor], Tensor]  # allowed log probabilities (R, V) and row numbers to tokens (R,)
 
@@ -79,6 +81,12 @@ class Sampling:
     temperature: float = 1.0  # above 0: lower is bolder
     top_k: int = 0
     top_p: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.temperature <= HOTTEST:
+            raise UsageError(f"temperature={self.temperature}: expected a number above 0, at most {HOTTEST:g}")
+        if self.top_k < 0 or not 0.0 <= self.top_p <= 1.0:
+            raise UsageError(f"top_k={self.top_k}, top_p={self.top_p}: expected at least 0, and from 0 to 1")
 
 
 def sample(

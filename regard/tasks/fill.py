@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from regard import config
 from regard.data.batch import Batch, mix, pad, scattered
@@ -18,7 +19,7 @@ from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS
 from regard.data.vocabulary import Vocabulary
-from regard.engine.engine import Engine
+from regard.engine.engine import Engine, engine
 from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import Metric, perplexity
@@ -29,7 +30,7 @@ from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 HOLE = "[mask]"
 
 
-def encoded(model: Model | Engine, sources: Sequence[tuple[int, ...]]) -> list[Tensor]:
+def encoded(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list[Tensor]:
     """The states at each token of each source."""
     if isinstance(model, Engine):
         return model.states(sources)
@@ -145,10 +146,13 @@ class Fill:
         precision: str = "fp32",
     ) -> Evaluation:  # fmt: skip
         """Accuracy and loss at hidden places, the same places whenever the same examples are evaluated."""
+        decoding = engine(model, precision)
         found, outputs = NOTHING_JUDGED, {}
         for run in runs(items, 64):
             batch = self.batch([items[i] for i in run], run, -1).to(model.device)
-            more, best_BS = judged(model.output, model(batch).states_BTD, batch.label_BT)
+            hidden = [row_S[: len(items[i].source)].tolist() for i, row_S in zip(run, batch.source, strict=True)]
+            states_BTD = pad_sequence(encoded(decoding, hidden), batch_first=True)
+            more, best_BS = judged(decoding.output, states_BTD, batch.label_BT)
             found += more
             filled_BS = torch.where(batch.label_BT != PAD, best_BS, batch.source)
             for row, i in enumerate(run):

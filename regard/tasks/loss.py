@@ -1,5 +1,6 @@
 """States and labels in, a loss as a sum and a count out; with the true tokens fed, or the model's own."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -54,7 +55,7 @@ class Judged:
 NOTHING_JUDGED = Judged(0.0, 0, 0)
 
 
-def judged(output: Output, states_BTD: Tensor, label_BT: Tensor) -> tuple[Judged, Tensor]:
+def judged(output: Callable[[Tensor], Tensor], states_BTD: Tensor, label_BT: Tensor) -> tuple[Judged, Tensor]:
     """Sums over all labels that are not padding, and the likeliest token at each; few logits exist at a time."""
     total, best_BT = 0.0, torch.full_like(label_BT, PAD)
     for places in torch.split((label_BT != PAD).nonzero(), ROWS):

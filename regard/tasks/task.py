@@ -12,6 +12,7 @@ from regard.data.batch import Batch, cut
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.engine.engine import Engine
+from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import Metric
 from regard.search.write import Sampling
@@ -62,6 +63,11 @@ class Answer:
         return self.text
 
 
+def require(name: str, value: int, least: int) -> None:
+    if not isinstance(value, int) or value < least:
+        raise UsageError(f"{name}={value!r}: expected a whole number, at least {least}")
+
+
 @dataclass(frozen=True)
 class Wish:
     """How answers are to be found."""
@@ -80,6 +86,18 @@ class Wish:
     choices: tuple[str, ...] = ()  # texts, one of which every output is
     required: tuple[str, ...] = ()  # texts that every output holds
     align: bool = False  # tell what each token looked at; one more pass through the model
+
+    def __post_init__(self) -> None:
+        """Whoever wishes from Python is told as whoever wishes on the command line is."""
+        for name, least in (("beam", 1), ("n_best", 1), ("batch", 1), ("min_length", 0), ("no_repeat", 0)):
+            require(name, getattr(self, name), least)
+        require("max_length", 1 if self.max_length is None else self.max_length, 1)
+        if not 0.0 <= self.length_penalty <= 10.0:
+            raise UsageError(f"length_penalty={self.length_penalty}: expected a number from 0 to 10")
+        for name in ("banned", "choices", "required"):
+            texts = getattr(self, name)
+            if not isinstance(texts, tuple) or not all(isinstance(text, str) for text in texts):
+                raise UsageError(f"{name}: expected a tuple of texts, found {texts!r:.60}")
 
     @property
     def constrained(self) -> bool:
