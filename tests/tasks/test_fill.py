@@ -213,11 +213,12 @@ def test_evaluation_hides_the_same_places_each_time(fill: Fill, model: Model) ->
     assert [len(output) for output in first.outputs] == [len(text) for text in TEXTS]
 
 
-def test_accuracy_counts_hidden_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_accuracy_counts_hidden_places() -> None:
     """A model that always says 5 is right in a text of fives and wrong in a text of sixes."""
     fill, model = made()
     five = fill.vocabulary.source.encode("5").ids[0]
-    monkeypatch.setattr(model.output, "forward", prefer(model.output, five))
+    with torch.no_grad():
+        model.output.bias[five] = 1e4
     for text, expected in (("5" * 20, 100.0), ("1" * 20, 0.0)):
         found = fill.evaluate(model, [item(fill, text)], [Example((text,), None, 1)], Wish())
         assert found.metrics["accuracy"].value == expected
