@@ -571,6 +571,8 @@ def as_error(error: Exception) -> RegardError:
     """What the system refuses, in the words of the project; what nobody foresaw as the defect that it is."""
     if isinstance(error, RegardError):
         return error
+    if isinstance(error, MemoryError):
+        return RegardError(f"out of memory{f': {error}' if str(error) else ''}; a smaller --batch or --beam needs less")
     if not isinstance(error, OSError):
         first = (str(error).splitlines() or [""])[0]
         return RegardError(f"a defect of regard: {type(error).__name__}: {first}\n--debug shows where it happened")

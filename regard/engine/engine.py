@@ -2,10 +2,10 @@
 
 import ctypes
 import os
+import threading
 import warnings
 import weakref
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from ctypes import c_float, c_int32
 from dataclasses import dataclass, replace
@@ -16,11 +16,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.data.batch import pad
 from regard.engine.draft import Domain, Draft
 from regard.engine.library import Doubles, Floats, Instruction, Ints, Library, Orders, Register, library
 from regard.engine.lower import Unknown, lower
 from regard.errors import UsageError
+from regard.layers.embedding import Embedding
 from regard.layers.positions import beyond
 from regard.models.model import Model
 from regard.search.rules import Demands, Rules
@@ -51,11 +51,15 @@ class Session:
     def __init__(self, engine: "Engine", handle: int) -> None:
         self.engine = engine
         self.handle = handle
-        weakref.finalize(self, engine.library.session_free, handle)
+        self.fed = 0  # tokens so far: a reading of before can not be gone on from
+        weakref.finalize(self, engine.library.session_free, handle).atexit = False
 
 
 class Engine:
-    """Reads, steps and searches as the model it was made of; its weights are a copy, as they were at that moment."""
+    """Reads, steps and searches as the model it was made of; its weights are a copy, as they were at that moment.
+
+    Pictures are read by the model itself, so for them what encodes is not a copy.
+    """
 
     def __init__(self, model: Model, found: Library, precision: str = "fp32", level: int = 9) -> None:
         self.model = model
@@ -63,7 +67,7 @@ class Engine:
         self.precision = precision
         self.draft = lower(model)
         self.handle = load(found, self.draft, precision == "int8", level)
-        weakref.finalize(self, found.engine_free, self.handle)
+        weakref.finalize(self, found.engine_free, self.handle).atexit = False  # a thread may still be using it
         self.vocabulary = len(self.draft.linears[self.draft.output][0])
 
     device = torch.device("cpu")
@@ -82,56 +86,54 @@ class Engine:
         sources = Sources.of(self, source, mask_BS)
         longest = int(sources.lengths.max(initial=0))
         self.check(longest, 0)
-        handle = self.library.session(self.handle, *sources.pointers(), len(sources.lengths))
+        count = len(sources.lengths)
+        handle = enough(self.library.session(self.handle, *sources.pointers(), count), f"{count} sources")
         return Reading(Session(self, handle), torch.arange(len(sources.lengths)), longest)
 
     def step(self, token_R: Tensor, reading: Reading) -> tuple[Tensor, Reading]:
         """One token for each row in, logits of the next out: as `Model.step`. A reading serves for one step."""
         count = len(token_R)
+        if reading.target != reading.session.fed or count != len(reading.index_R):
+            raise ValueError("a reading serves for one step, with one token for each of its rows")
+        check_ids(token_R, self.vocabulary)
         self.check(reading.source, reading.target + 1)
+        reading.session.fed += 1
         logits_RV = torch.empty(count, self.vocabulary)
         index, token = integers(reading.index_R.numpy()), integers(token_R.numpy())
         out = ctypes.cast(logits_RV.data_ptr(), Floats)
-        self.library.step(reading.session.handle, pointer(index), pointer(token), count, out)
+        enough(self.library.step(reading.session.handle, pointer(index), pointer(token), count, out), f"{count} rows")
         return logits_RV, replace(reading, index_R=torch.arange(count), target=reading.target + 1)
 
     # ── whole searches ───────────────────────────────────────────────────────────────────────────────────────────────
 
     def search(
-        self, source: Tensor, mask_BS: Tensor | None, demand: Demands, rules: Rules, width: int, batch: int,
-        penalty: float,
-    ) -> list[list[Hypothesis]]:  # fmt: skip
+        self, sources: "Sources", demand: Demands, rules: Rules, width: int, batch: int, penalty: float
+    ) -> list[list[Hypothesis]]:
         """What `search.beam.beam` finds (at width 1 `search.write.greedy`), for as many sources as are given.
 
         `batch` of them are on their way at once in each worker; a source that ends makes room for the next.
         """
-        sources = Sources.of(self, source, mask_BS)
+        if width < 1:
+            raise UsageError(f"a beam of {width}: expected at least 1")
+        if not len(demand.limit_R):
+            return []
+        for ids in (demand.prefix_RT, torch.tensor((*rules.never, rules.first))):
+            check_ids(ids, self.vocabulary)
         limits = integers(demand.limit_R.numpy())
         self.check(int(sources.lengths.max(initial=0)), int(limits.max(initial=0)) + 1)
         prefix, never, stop = (integers(np.array(values)) for values in (common_prefix(demand), rules.never, [0]))
         workers = min(cores(), -(-len(limits) // 4))
         batch = max(1, min(batch, -(-len(limits) // workers)))
-        orders = Orders(width, batch, workers, rules.first, rules.min_length, len(never), len(prefix), width, penalty,
+        orders = Orders(width, batch, workers, rules.first, rules.min_length, len(never), len(prefix), penalty,
                         pointer(never), pointer(prefix), pointer(stop))  # fmt: skip
         ids, offsets, states = sources.pointers()
         given = (self.handle, ids, offsets, pointer(limits), states, len(limits), ctypes.byref(orders))
-        handle = self.library.search(*given) if limits.sum() < SHORT else self.interruptible(given, stop)
+        made = interruptible(lambda: self.library.search(*given), stop, self.library.found_free, int(limits.sum()))
+        handle = enough(made, f"{len(limits)} sources, {batch} at a time with a beam of {width}")
         try:
             return self.found(handle, len(limits))
         finally:
             self.library.found_free(handle)
-
-    def interruptible(self, given: tuple[Any, ...], stop: NDArray[np.int32]) -> int:
-        """A search in a thread of its own, so that a signal is heard at once and ends it."""
-        with ThreadPoolExecutor(1) as pool:
-            searching = pool.submit(self.library.search, *given)
-            try:
-                handle: int = searching.result()
-            except BaseException:
-                stop[0] = 1
-                self.library.found_free(searching.result())
-                raise
-        return handle
 
     def found(self, handle: int, sources: int) -> list[list[Hypothesis]]:
         """What a search left behind, source after source."""
@@ -151,20 +153,21 @@ class Engine:
 
     def states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
         """The encoder's state at each token of each source."""
-        sources = Sources.of_ids(ids)
+        sources = Sources.of_ids(self, ids)
         self.check(int(sources.lengths.max(initial=0)), 0)
         states_TD = torch.empty(int(sources.lengths.sum()), self.draft.read.width(self.draft.states))
         ids_pointer, offsets, _ = sources.pointers()
         out = ctypes.cast(states_TD.data_ptr(), Floats)
-        self.library.states(self.handle, ids_pointer, offsets, len(sources.lengths), out)
+        enough(self.library.states(self.handle, ids_pointer, offsets, len(ids), out), f"{len(ids)} sources")
         return list(torch.split(states_TD, sources.lengths.tolist()))
 
     def output(self, states_BTD: Tensor) -> Tensor:
         """Logits of states: as `Model.output`."""
-        states_BTD = states_BTD.contiguous()
+        states_BTD = states_BTD.float().contiguous()
         logits_BTV = torch.empty(*states_BTD.shape[:2], self.vocabulary)
-        self.library.output(self.handle, ctypes.cast(states_BTD.data_ptr(), Floats), states_BTD.shape[:2].numel(),
-                            ctypes.cast(logits_BTV.data_ptr(), Floats))  # fmt: skip
+        count = states_BTD.shape[:2].numel()
+        given, out = (ctypes.cast(each.data_ptr(), Floats) for each in (states_BTD, logits_BTV))
+        enough(self.library.output(self.handle, given, count, out), f"{count} states")
         return logits_BTV
 
 
@@ -178,20 +181,26 @@ class Sources:
 
     @classmethod
     def of(cls, engine: Engine, source: Tensor, mask_BS: Tensor | None) -> "Sources":
-        if source.is_floating_point():  # a picture at a time, so that none sees the shape of a batch
-            with torch.inference_mode():
-                made = [engine.model.encode(picture[None]).states_BSM[0].float() for picture in source]
-            states = np.ascontiguousarray(torch.cat(made).numpy())
-            return cls(None, states, integers(np.array([len(each) for each in made])))
-        assert mask_BS is not None
-        return cls(integers(source[mask_BS].numpy()), None, integers(mask_BS.sum(1).numpy()))
+        """A padded batch of texts with its mask, or pictures."""
+        if mask_BS is None:
+            return cls.of_pictures(engine, source)
+        return cls.of_ids(engine, [row_S[mask_S].tolist() for row_S, mask_S in zip(source, mask_BS, strict=True)])
 
     @classmethod
-    def of_ids(cls, ids: Sequence[Sequence[int]]) -> "Sources":
-        source_BS = pad(ids)
-        lengths = np.array([len(each) for each in ids])
-        real_BS = torch.arange(source_BS.shape[1]) < torch.from_numpy(lengths)[:, None]
-        return cls(integers(source_BS[real_BS].numpy()), None, integers(lengths))
+    def of_pictures(cls, engine: Engine, pictures_BCYX: Tensor) -> "Sources":
+        """One at a time, so that none sees the shape of a batch."""
+        with torch.inference_mode():
+            made = [engine.model.encode(picture[None]).states_BSM[0].float() for picture in pictures_BCYX]
+        states = np.ascontiguousarray(torch.cat(made).numpy())
+        return cls(None, states, integers(np.array([len(each) for each in made])))
+
+    @classmethod
+    def of_ids(cls, engine: Engine, ids: Sequence[Sequence[int]]) -> "Sources":
+        embedding = engine.model.source_embedding
+        assert isinstance(embedding, Embedding)
+        flat = integers(np.fromiter((id for each in ids for id in each), np.int64))
+        check_ids(torch.from_numpy(flat), embedding.table.num_embeddings)
+        return cls(flat, None, integers(np.array([len(each) for each in ids])))
 
     def pointers(self) -> tuple[Any, Any, Any]:
         """Ids, offsets and states as the library wants them; what is pointed at lives as long as the pointers."""
@@ -203,7 +212,47 @@ class Sources:
 def cores() -> int:
     """Workers that may work side by side. They never wait for each other, so all cores are used, whatever the size."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(allowed, int(os.environ.get("OMP_NUM_THREADS") or allowed)))
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()  # for each level of nesting; only one is here
+    return max(1, min(allowed, int(asked) if asked.isdecimal() else allowed))
+
+
+def check_ids(ids: Tensor, size: int) -> None:
+    """Nothing behind the border looks whether a token is one."""
+    if ids.numel() and not 0 <= int(ids.min()) <= int(ids.max()) < size:
+        raise IndexError(f"tokens from {int(ids.min())} to {int(ids.max())}: expected 0 to {size - 1}")
+
+
+def interruptible(
+    search: Callable[[], int | None], stop: NDArray[np.int32], free: Callable[[int | None], None], tokens: int
+) -> int | None:
+    """What `search` gives. In the main thread it works beside it, because Python hears no signal inside a library."""
+    if tokens < SHORT or threading.current_thread() is not threading.main_thread():
+        return search()
+    made: list[int | None] = []
+    done = threading.Event()  # `join` forgets a thread when a signal interrupts it (Python 3.11)
+
+    def work() -> None:
+        try:
+            made.append(search())
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
+    try:
+        done.wait()
+    except BaseException:
+        stop[0] = 1
+        done.wait()
+        free(made[0])
+        raise
+    return made[0]
+
+
+def enough(done: int | None, what: str) -> int:
+    """What the library gave, if it gave anything."""
+    if not done:
+        raise MemoryError(f"the engine found no room for {what}")
+    return done
 
 
 def common_prefix(demand: Demands) -> list[int]:
@@ -225,9 +274,10 @@ def load(found: Library, draft: Draft, whole: bool, level: int) -> int:
     handle: int = found.engine(level)
     for weight, bias in draft.linears:
         at = None if bias is None else bias.ctypes.data_as(Floats)
-        found.linear(handle, weight.ctypes.data_as(Floats), at, weight.shape[1], weight.shape[0], int(whole))
+        size = (weight.shape[1], weight.shape[0], int(whole))
+        enough(found.linear(handle, weight.ctypes.data_as(Floats), at, *size), "the weights")
     for table in draft.tables:
-        found.table(handle, table.ctypes.data_as(Floats), *table.shape)
+        enough(found.table(handle, table.ctypes.data_as(Floats), *table.shape), "the weights")
     for look in draft.looks:
         found.look(handle, look.kind, look.heads, look.key_width, look.value_width, c_float(look.scale), look.vector,
                    look.bias, look.rate)  # fmt: skip

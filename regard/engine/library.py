@@ -29,11 +29,12 @@ class Orders(ctypes.Structure):
 
     _fields_: ClassVar = [("width", c_int32), ("batch", c_int32), ("workers", c_int32), ("first", c_int32),
                           ("min_length", c_int32), ("never_count", c_int32), ("prefix_count", c_int32),
-                          ("n_best", c_int32), ("penalty", c_double), ("never", Ints), ("prefix", Ints),
+                          ("penalty", c_double), ("never", Ints), ("prefix", Ints),
                           ("stop", Ints)]  # fmt: skip
 
 
 SIGNATURES = {
+    "sizes": ([Ints], None),
     "level": ([], c_int32),
     "engine": ([c_int32], c_void_p),
     "engine_free": ([c_void_p], None),
@@ -48,10 +49,10 @@ SIGNATURES = {
     "found_texts": ([c_void_p, Ints, Floats], None),
     "found_free": ([c_void_p], None),
     "session": ([c_void_p, Ints, Ints, Floats, c_int32], c_void_p),
-    "step": ([c_void_p, Ints, Ints, c_int32, Floats], None),
+    "step": ([c_void_p, Ints, Ints, c_int32, Floats], c_int32),
     "session_free": ([c_void_p], None),
-    "states": ([c_void_p, Ints, Ints, c_int32, Floats], None),
-    "output": ([c_void_p, Floats, c_int32, Floats], None),
+    "states": ([c_void_p, Ints, Ints, c_int32, Floats], c_int32),
+    "output": ([c_void_p, Floats, c_int32, Floats], c_int32),
 }
 
 
@@ -64,6 +65,10 @@ class Library:
             function = getattr(loaded, f"regard_{name}")
             function.argtypes, function.restype = arguments, result
             setattr(self, name, function)
+        theirs = (c_int32 * 3)()
+        loaded.regard_sizes(theirs)
+        if list(theirs) != [ctypes.sizeof(each) for each in (Instruction, Register, Orders)]:
+            raise OSError(f"{path} was built from another version")
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(name)

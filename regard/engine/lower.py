@@ -14,11 +14,13 @@ from regard.engine.draft import NOTHING, Activation, Domain, Draft, Kind, Line, 
 from regard.layers.attention import Attention
 from regard.layers.block import Block
 from regard.layers.convolution import GatedConvolution
-from regard.layers.embedding import Embedding
+from regard.layers.dropout import Dropout
+from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
 from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, waves
 from regard.layers.recurrent import Cell, Gru, Loop, Lstm
 from regard.layers.scores import Additive, Bilinear, Distance, Mean, ReducedRank, Score
+from regard.models.bridge import Bridge
 from regard.models.decoders import AttentionDecoder, ConvolutionalDecoder, ConvolutionalLayer, RecurrentDecoder
 from regard.models.encoders import AttentionEncoder, ConvolutionalEncoder, Encoder, RecurrentEncoder
 from regard.models.model import Model
@@ -28,12 +30,32 @@ CELLS: dict[type, int] = {Cell: 0, Gru: 1, Lstm: 2}
 BENDS = {F.relu: Activation.RELU, F.gelu: Activation.GELU, F.silu: Activation.SILU}
 
 
+# What is translated. Exactly these: a subclass may do something else, and only torch would know what.
+PARTS = {
+    AttentionDecoder, AttentionEncoder, ConvolutionalDecoder, ConvolutionalEncoder, ConvolutionalLayer, Encoder, Model,
+    RecurrentDecoder, RecurrentEncoder, Bridge, Attention, Block, Cell, Dropout, Embedding, FeedForward,
+    GatedConvolution, Gru, Loop, Lstm, Output, Alibi, Learned, Position, Relative, Rotary, Sinusoidal, Additive,
+    Bilinear, Distance, Mean, ReducedRank, Score, nn.Conv1d, nn.Embedding, nn.Identity, nn.LayerNorm, nn.Linear,
+    nn.ModuleList, nn.RMSNorm,
+}  # fmt: skip
+
+
 class Unknown(Exception):
     """A part that the engine has no operation for."""
 
 
+def check_parts(model: Model) -> None:
+    """A part of one's own, or one with a hook, is left to torch; so is what reads pictures, which always is."""
+    in_torch = [] if isinstance(model.source_embedding, Embedding) else [model.source_embedding, model.encoder]
+    left = {part for each in in_torch for part in each.modules()}
+    for part in model.modules():
+        if part not in left and (type(part) not in PARTS or part._forward_hooks or part._forward_pre_hooks):
+            raise Unknown(type(part).__name__)
+
+
 def lower(model: Model) -> Draft:
     """The model as instructions."""
+    check_parts(model)
     return Lowering(model).draft
 
 
@@ -153,15 +175,16 @@ class Lowering:
     def normed(self, writer: Writer, x: int, norm: nn.Module) -> int:
         if isinstance(norm, nn.Identity):
             return x
-        assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
-        assert norm.eps is not None
+        if not isinstance(norm, nn.LayerNorm | nn.RMSNorm) or norm.weight is None or norm.eps is None:
+            raise Unknown(f"{type(norm).__name__} as a norm")
         bias = norm.bias if isinstance(norm, nn.LayerNorm) else None
         number = (self.draft.table(norm.weight[None]), NOTHING if bias is None else self.draft.table(bias[None]),
                   int(isinstance(norm, nn.RMSNorm)))  # fmt: skip
         return writer.like(Operation.NORM, x, writer.sheet.width(x), number, norm.eps)
 
     def feedforward(self, writer: Writer, layer: nn.Module, x: int) -> int:
-        assert isinstance(layer, FeedForward)
+        if not isinstance(layer, FeedForward) or layer.bend not in BENDS:
+            raise Unknown(f"{type(layer).__name__} as a feed-forward")
         inner = writer.linear(x, layer.inner.weight, layer.inner.bias, BENDS[layer.bend])
         if layer.gate is not None:
             inner = writer.multiply(inner, writer.linear(x, layer.gate.weight, layer.gate.bias))
@@ -170,6 +193,8 @@ class Lowering:
     # ── attention ────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def self_attention(self, writer: Writer, attention: Attention, x: int, position: Position) -> int:
+        if not isinstance(attention, Attention):
+            raise Unknown(f"{type(attention).__name__} as attention")
         query = self.prepared(writer, attention, self.projected(writer, attention.query, x), position, "query")
         value = self.projected(writer, attention.value, x)
         key = value

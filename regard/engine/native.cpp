@@ -70,6 +70,11 @@ struct Look {  // how one attention compares
   const float* rate;    // of a penalty that grows with the distance: one for each head
 };
 
+struct Total {  // what makes a log probability of a logit: (logit − most) − sum
+  float most, sum;
+  float log(float logit) const { return logit - most - sum; }
+};
+
 struct Kernels {  // the arithmetic, for one kind of processor
   int columns;
   void (*activate)(float*, int, int);
@@ -86,7 +91,7 @@ struct Kernels {  // the arithmetic, for one kind of processor
   void (*product)(const float*, int, int, const float*, const float*, float*, int);
   void (*pack_whole)(int8_t*, const int8_t*, int, int);
   void (*whole_product)(const float*, int, int, const int8_t*, const int32_t*, const float*, const float*, float*, int);
-  float (*log_total)(float*, int);
+  Total (*log_total)(float*, int);
   int (*above)(const float*, int, float, int);
 };
 
@@ -298,7 +303,8 @@ struct Machine {  // one worker: registers of its own, weights that all share
       }
       case LINEAR:
         multiply(engine, *engine.linears[i.number[0]], get(i.a), n, out);
-        if (i.number[1] != NONE) kernels.activate(out, n * width, i.number[1]);
+        for (int r = 0; i.number[1] != NONE && r < n; r += BLOCK)
+          kernels.activate(out + size_t(r) * width, std::min(int(BLOCK), n - r) * width, i.number[1]);
         return true;
       case NORM: {
         const float* a = get(i.a);
@@ -633,7 +639,7 @@ struct Machine {  // one worker: registers of its own, weights that all share
 // ── search ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 struct Wish {  // as regard/search/rules.py and beam.py have it
-  int32_t width, batch, workers, first, min_length, never_count, prefix_count, n_best;
+  int32_t width, batch, workers, first, min_length, never_count, prefix_count;
   double penalty;
   const int32_t *never, *prefix;
   const volatile int32_t* stop;  // another thread may set it: then nothing more is written
@@ -723,7 +729,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
   std::vector<Line> lines;
   std::vector<std::unique_ptr<Job>> jobs;
   std::vector<char> forbidden;
-  Numbers totals;
+  std::vector<Total> totals;
 
   Search(const Engine& e, const Sources& s, const Wish& w, const std::vector<int>& o, std::atomic<int>& n,
          std::vector<std::vector<Hypothesis>>& f)
@@ -739,6 +745,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
   }
 
   void fill(int wanted) {
+    if (next >= int(order.size())) return;  // counting on would run over
     const int first = next.fetch_add(wanted), last = std::min(first + wanted, int(order.size()));
     if (first >= last) return;
     const std::vector<int> numbers(order.begin() + first, order.begin() + last);
@@ -810,7 +817,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
   }
 
   // The best continuations of one source: ended ones are set apart, the others go on.
-  void advance(Job& job, int first, int last, const float* logits, const float* total, std::vector<int>& index,
+  void advance(Job& job, int first, int last, const float* logits, const Total* total, std::vector<int>& index,
                std::vector<Line>& going) {
     std::vector<Candidate> best = candidates(job, first, last, logits, total);
     double best_live = -INFINITY;
@@ -837,7 +844,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
   }
 
   // The `width` best pairs of a row and a token, best first; of equal ones the earlier row, then the lower token.
-  std::vector<Candidate> candidates(const Job& job, int first, int last, const float* logits, const float* total) {
+  std::vector<Candidate> candidates(const Job& job, int first, int last, const float* logits, const Total* total) {
     const int vocabulary = machine.vocabulary();
     std::vector<Candidate> best;
     const bool given = job.at < wish.prefix_count, over = job.at >= job.limit;
@@ -849,8 +856,8 @@ struct Search {  // one worker: it takes sources from the common queue until the
     return best;
   }
 
-  void keep(std::vector<Candidate>& best, int row, int32_t token, const float* logits, float total) {
-    const float log = logits[token] - total;
+  void keep(std::vector<Candidate>& best, int row, int32_t token, const float* logits, const Total& total) {
+    const float log = total.log(logits[token]);
     const Candidate each = {lines[row].sum + double(log), row, token, log};
     if (int(best.size()) == wish.width && !better(each, best.front())) return;
     best.push_back(each);
@@ -860,7 +867,7 @@ struct Search {  // one worker: it takes sources from the common queue until the
     best.pop_back();
   }
 
-  void open_choice(std::vector<Candidate>& best, int row, const float* logits, float total, bool too_short) {
+  void open_choice(std::vector<Candidate>& best, int row, const float* logits, const Total& total, bool too_short) {
     const int vocabulary = machine.vocabulary();
     bool any = false;
     for (int token = 0; token < vocabulary; token++) {
@@ -877,10 +884,10 @@ struct Search {  // one worker: it takes sources from the common queue until the
   }
 
   // A logit that no further candidate of this row may lie below; a hair lower than it might be.
-  float bar(const std::vector<Candidate>& best, int row, float total) const {
+  float bar(const std::vector<Candidate>& best, int row, const Total& total) const {
     if (int(best.size()) < wish.width) return -INFINITY;
-    const double needed = best.front().total - lines[row].sum + total;
-    return float(needed - 1e-6 * (1.0 + std::fabs(needed)));
+    const double far = double(total.most) + total.sum, needed = best.front().total - lines[row].sum + far;
+    return float(needed - 1e-6 * (1.0 + std::fabs(needed) + std::fabs(far)));
   }
 
   void finish(Job& job, int node, const Candidate& end) {
@@ -917,7 +924,29 @@ struct Found {
 
 // ── from outside ────────────────────────────────────────────────────────────────────────────────────────────────────
 
+namespace {
+
+// Whether `work` came to its end: nothing that C++ throws, memory above all, may cross the border to Python.
+template <typename Work>
+int32_t whole(Work work) {
+  try {
+    work();
+    return 1;
+  } catch (const std::exception&) {
+    return 0;
+  }
+}
+
+}  // namespace
+
 extern "C" {
+
+// What Python and this file must agree on.
+void regard_sizes(int32_t* sizes) {
+  sizes[0] = sizeof(Instruction);
+  sizes[1] = sizeof(Register);
+  sizes[2] = sizeof(Wish);
+}
 
 int32_t regard_level() { return best_level(); }
 
@@ -929,52 +958,54 @@ void* regard_engine(int32_t level) {
 
 void regard_engine_free(void* engine) { delete static_cast<Engine*>(engine); }
 
-// A matrix of m rows and k columns; with `whole` as numbers in [-127, 127] and a scale for each row of it.
-int32_t regard_linear(void* to, const float* weight, const float* bias, int32_t k, int32_t m, int32_t whole) {
-  Engine& engine = *static_cast<Engine*>(to);
-  const Kernels& kernels = *engine.kernels;
-  auto linear = std::make_unique<Linear>();
-  const int padded = (m + kernels.columns - 1) / kernels.columns * kernels.columns;
-  linear->k = k;
-  linear->m = m;
-  linear->whole = whole;
-  linear->bias.assign(padded, 0.0f);
-  if (bias) std::copy_n(bias, m, linear->bias.begin());
-  if (whole) {
-    std::vector<int8_t> rounded(size_t(k) * m);
-    linear->scale.assign(padded, 0.0f);
-    linear->start.assign(padded, 0);
-    for (int row = 0; row < m; row++) {
-      const float* from = weight + size_t(row) * k;
-      float most = 0;
-      for (int i = 0; i < k; i++) most = std::max(most, std::fabs(from[i]));
-      linear->scale[row] = most / 127.0f;
-      int32_t sum = 0;
-      for (int i = 0; i < k; i++) {
-        const int q = most > 0 ? int(std::lrintf(from[i] * (127.0f / most))) : 0;
-        rounded[size_t(row) * k + i] = int8_t(q);
-        sum += q;
+// A matrix of m rows and k columns; with `rounds` as numbers in [-127, 127] and a scale for each row of it.
+int32_t regard_linear(void* to, const float* weight, const float* bias, int32_t k, int32_t m, int32_t rounds) {
+  return whole([&] {
+    Engine& engine = *static_cast<Engine*>(to);
+    const Kernels& kernels = *engine.kernels;
+    auto linear = std::make_unique<Linear>();
+    const int padded = (m + kernels.columns - 1) / kernels.columns * kernels.columns;
+    linear->k = k;
+    linear->m = m;
+    linear->whole = rounds;
+    linear->bias.assign(padded, 0.0f);
+    if (bias) std::copy_n(bias, m, linear->bias.begin());
+    if (rounds) {
+      std::vector<int8_t> rounded(size_t(k) * m);
+      linear->scale.assign(padded, 0.0f);
+      linear->start.assign(padded, 0);
+      for (int row = 0; row < m; row++) {
+        const float* from = weight + size_t(row) * k;
+        float most = 0;
+        for (int i = 0; i < k; i++) most = std::max(most, std::fabs(from[i]));
+        linear->scale[row] = most / 127.0f;
+        int32_t sum = 0;
+        for (int i = 0; i < k; i++) {
+          const int q = most > 0 ? int(std::lrintf(from[i] * (127.0f / most))) : 0;
+          rounded[size_t(row) * k + i] = int8_t(q);
+          sum += q;
+        }
+        linear->start[row] = -128 * sum;
       }
-      linear->start[row] = -128 * sum;
+      linear->packed_whole.resize(kernels.packed_size(k, m, true));
+      kernels.pack_whole(linear->packed_whole.data(), rounded.data(), k, m);
+    } else {
+      linear->packed.resize(kernels.packed_size(k, m, false) / sizeof(float));
+      kernels.pack(linear->packed.data(), weight, k, m);
     }
-    linear->packed_whole.resize(kernels.packed_size(k, m, true));
-    kernels.pack_whole(linear->packed_whole.data(), rounded.data(), k, m);
-  } else {
-    linear->packed.resize(kernels.packed_size(k, m, false) / sizeof(float));
-    kernels.pack(linear->packed.data(), weight, k, m);
-  }
-  engine.linears.push_back(std::move(linear));
-  return int32_t(engine.linears.size()) - 1;
+    engine.linears.push_back(std::move(linear));
+  });
 }
 
 int32_t regard_table(void* to, const float* numbers, int32_t rows, int32_t width) {
-  Engine& engine = *static_cast<Engine*>(to);
-  auto table = std::make_unique<Table>();
-  table->rows = rows;
-  table->width = width;
-  table->numbers.assign(numbers, numbers + size_t(rows) * width);
-  engine.tables.push_back(std::move(table));
-  return int32_t(engine.tables.size()) - 1;
+  return whole([&] {
+    Engine& engine = *static_cast<Engine*>(to);
+    auto table = std::make_unique<Table>();
+    table->rows = rows;
+    table->width = width;
+    table->numbers.assign(numbers, numbers + size_t(rows) * width);
+    engine.tables.push_back(std::move(table));
+  });
 }
 
 int32_t regard_look(void* to, int32_t kind, int32_t heads, int32_t key_width, int32_t value_width, float scale,
@@ -1022,17 +1053,28 @@ void* regard_search(const void* from, const int32_t* ids, const int32_t* offsets
     return offsets[a + 1] - offsets[a] > offsets[b + 1] - offsets[b];
   });
   std::atomic<int> next{0};
+  std::atomic<bool> failed{false};
   auto work = [&] {
-    Search search(engine, sources, *wish, order, next, found->hypotheses);
-    search.forbidden.assign(search.machine.vocabulary(), 0);
-    for (int i = 0; i < wish->never_count; i++) search.forbidden[wish->never[i]] = 1;
-    search.work();
+    try {
+      Search search(engine, sources, *wish, order, next, found->hypotheses);
+      search.forbidden.assign(search.machine.vocabulary(), 0);
+      for (int i = 0; i < wish->never_count; i++) search.forbidden[wish->never[i]] = 1;
+      search.work();
+    } catch (const std::exception&) {  // no memory: none may cross the border to Python
+      failed = true;
+      next = count;
+    }
   };
   std::vector<std::thread> others;
-  for (int worker = 1; worker < wish->workers; worker++) others.emplace_back(work);
+  try {
+    for (int worker = 1; worker < wish->workers; worker++) others.emplace_back(work);
+  } catch (const std::exception&) {  // as many as there could be
+  }
   work();
   for (std::thread& other : others) other.join();
-  return found;
+  if (!failed) return found;
+  delete found;
+  return nullptr;
 }
 
 // How many hypotheses each source has.
@@ -1071,70 +1113,79 @@ struct Session {
 
 // Sources read, a row for each, in their order.
 void* regard_session(const void* from, const int32_t* ids, const int32_t* offsets, const float* states, int32_t count) {
-  const Engine& engine = *static_cast<const Engine*>(from);
-  Session* session = new Session(engine);
-  Machine& machine = session->machine;
-  const Sources sources = {ids, offsets, nullptr, states, count};
-  std::vector<int> order(count), back(count);
-  std::iota(order.begin(), order.end(), 0);
-  auto length = [&](int number) { return offsets[number + 1] - offsets[number]; };
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return length(a) > length(b); });
-  std::vector<Source*> made;
-  for (int r = 0; r < count; r++) {
-    session->sources.push_back(std::make_unique<Source>());
-    made.push_back(session->sources.back().get());
-    back[order[r]] = r;
-  }
-  Reading reading = reading_of(engine, sources, order, made);
-  const Numbers given = given_states(engine, sources, order);
-  machine.read(reading, states ? given.data() : nullptr);
-  machine.join(reading);
-  for (int t = 0; engine.prefix && count && t < length(order[0]); t++) {
-    std::vector<int32_t> tokens;
-    while (int(tokens.size()) < count && length(order[tokens.size()]) > t)
-      tokens.push_back(ids[offsets[order[tokens.size()]] + t]);
-    machine.feed(tokens.data(), int(tokens.size()));
-  }
-  machine.pick(back);
-  return session;
+  std::unique_ptr<Session> session;
+  const int32_t done = whole([&] {
+    const Engine& engine = *static_cast<const Engine*>(from);
+    session = std::make_unique<Session>(engine);
+    Machine& machine = session->machine;
+    const Sources sources = {ids, offsets, nullptr, states, count};
+    std::vector<int> order(count), back(count);
+    std::iota(order.begin(), order.end(), 0);
+    auto length = [&](int number) { return offsets[number + 1] - offsets[number]; };
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return length(a) > length(b); });
+    std::vector<Source*> made;
+    for (int r = 0; r < count; r++) {
+      session->sources.push_back(std::make_unique<Source>());
+      made.push_back(session->sources.back().get());
+      back[order[r]] = r;
+    }
+    Reading reading = reading_of(engine, sources, order, made);
+    const Numbers given = given_states(engine, sources, order);
+    machine.read(reading, states ? given.data() : nullptr);
+    machine.join(reading);
+    for (int t = 0; engine.prefix && count && t < length(order[0]); t++) {
+      std::vector<int32_t> tokens;
+      while (int(tokens.size()) < count && length(order[tokens.size()]) > t)
+        tokens.push_back(ids[offsets[order[tokens.size()]] + t]);
+      machine.feed(tokens.data(), int(tokens.size()));
+    }
+    machine.pick(back);
+  });
+  return done ? session.release() : nullptr;
 }
 
 // Row r goes on from what row index[r] was, with a token of its own: logits of the next.
-void regard_step(void* from, const int32_t* index, const int32_t* tokens, int32_t count, float* logits) {
-  Machine& machine = static_cast<Session*>(from)->machine;
-  machine.pick(std::vector<int>(index, index + count));
-  const float* made = machine.logits_of(machine.feed(tokens, count), count);
-  std::copy_n(made, size_t(count) * machine.vocabulary(), logits);
+int32_t regard_step(void* from, const int32_t* index, const int32_t* tokens, int32_t count, float* logits) {
+  return whole([&] {
+    Machine& machine = static_cast<Session*>(from)->machine;
+    machine.pick(std::vector<int>(index, index + count));
+    const float* made = machine.logits_of(machine.feed(tokens, count), count);
+    std::copy_n(made, size_t(count) * machine.vocabulary(), logits);
+  });
 }
 
 void regard_session_free(void* session) { delete static_cast<Session*>(session); }
 
 // States of an encoder alone, token after token.
-void regard_states(const void* from, const int32_t* ids, const int32_t* offsets, int32_t count, float* states) {
-  const Engine& engine = *static_cast<const Engine*>(from);
-  Session session(engine);
-  std::vector<int> order(count);
-  std::iota(order.begin(), order.end(), 0);
-  auto length = [&](int number) { return offsets[number + 1] - offsets[number]; };
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return length(a) > length(b); });
-  std::vector<std::unique_ptr<Source>> sources;
-  std::vector<Source*> made;
-  for (int r = 0; r < count; r++) {
-    sources.push_back(std::make_unique<Source>());
-    made.push_back(sources.back().get());
-  }
-  Reading reading = reading_of(engine, {ids, offsets, nullptr, nullptr, count}, order, made);
-  session.machine.read(reading, nullptr);
-  const Program& program = engine.programs[0];
-  const size_t width = program.registers[engine.states].width;
-  const float* found = session.machine.room(session.machine.reading_room, program, engine.states, reading.tokens(), count);
-  for (int r = 0; r < count; r++)
-    std::copy_n(found + reading.first[r] * width, length(order[r]) * width, states + offsets[order[r]] * width);
+int32_t regard_states(const void* from, const int32_t* ids, const int32_t* offsets, int32_t count, float* states) {
+  return whole([&] {
+    const Engine& engine = *static_cast<const Engine*>(from);
+    Session session(engine);
+    std::vector<int> order(count);
+    std::iota(order.begin(), order.end(), 0);
+    auto length = [&](int number) { return offsets[number + 1] - offsets[number]; };
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return length(a) > length(b); });
+    std::vector<std::unique_ptr<Source>> sources;
+    std::vector<Source*> made;
+    for (int r = 0; r < count; r++) {
+      sources.push_back(std::make_unique<Source>());
+      made.push_back(sources.back().get());
+    }
+    Reading reading = reading_of(engine, {ids, offsets, nullptr, nullptr, count}, order, made);
+    session.machine.read(reading, nullptr);
+    const Program& program = engine.programs[0];
+    const size_t width = program.registers[engine.states].width;
+    const float* found = session.machine.room(session.machine.reading_room, program, engine.states, reading.tokens(), count);
+    for (int r = 0; r < count; r++)
+      std::copy_n(found + reading.first[r] * width, length(order[r]) * width, states + offsets[order[r]] * width);
+  });
 }
 
-void regard_output(const void* from, const float* states, int32_t count, float* logits) {
-  const Engine& engine = *static_cast<const Engine*>(from);
-  multiply(engine, *engine.linears[engine.output], states, count, logits);
+int32_t regard_output(const void* from, const float* states, int32_t count, float* logits) {
+  return whole([&] {
+    const Engine& engine = *static_cast<const Engine*>(from);
+    multiply(engine, *engine.linears[engine.output], states, count, logits);
+  });
 }
 
 }  // extern "C"

@@ -18,7 +18,7 @@ from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.data.tokens import END, PAD, SEPARATOR, SPECIALS, START, UNKNOWN
 from regard.data.vocabulary import Vocabulary
-from regard.engine.engine import Engine, engine
+from regard.engine.engine import Engine, Sources, engine
 from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import TRANSDUCE, corpus_scores, perplexity, position_accuracy
@@ -69,6 +69,9 @@ class Transduce:
         source_BS = pad([item.source for item in items])
         return source_BS, source_BS != PAD
 
+    def laid_out(self, engine: Engine, items: Sequence[Item]) -> Sources:
+        return Sources.of_ids(engine, [item.source for item in items])
+
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
         states_BTD = fed_states(model, batch, forcing, seed)
         smoothing = self.config.train.label_smoothing if model.training else 0.0
@@ -89,9 +92,9 @@ class Transduce:
 
     def search_whole(self, engine: Engine, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
         """All items in one search: the engine makes its batches itself."""
-        source, mask_BS = self.sources(items)
         demand, rules = self.demands(items, wish, engine.device)
-        found = engine.search(source, mask_BS, demand, rules, wish.beam, wish.batch, wish.length_penalty)
+        sources = self.laid_out(engine, items)
+        found = engine.search(sources, demand, rules, wish.beam, wish.batch, wish.length_penalty)
         return [each[: max(1, wish.n_best)] for each in found]
 
     def search(
@@ -225,3 +228,6 @@ class Caption(Transduce):
 
     def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
         return torch.from_numpy(np.stack([item.picture for item in items if item.picture is not None])), None
+
+    def laid_out(self, engine: Engine, items: Sequence[Item]) -> Sources:
+        return Sources.of_pictures(engine, self.sources(items)[0])

@@ -11,7 +11,7 @@ import torch
 from regard import config
 from regard.data.batch import pad
 from regard.engine import engine as engine_module
-from regard.engine.engine import Engine, cores, engine
+from regard.engine.engine import Engine, Sources, cores, engine
 from regard.engine.library import Library, library
 from regard.errors import RegardError, UsageError
 from regard.layers.rows import rows
@@ -87,7 +87,7 @@ def test_whole_searches_find_what_the_searches_in_python_find(small_model: Small
                             (Rules(first=trained.task.first, min_length=4), [prefix] * 9)):  # fmt: skip # type: ignore[attr-defined]
         demand = demands([3, 10, 1, 7, 9, 10, 2, 6, 8], prefixes, CPU)
         with torch.inference_mode():
-            ours = made.search(source_BS, mask_BS, demand, rules, width, 4, 1.0)
+            ours = made.search(Sources.of(made, source_BS, mask_BS), demand, rules, width, 4, 1.0)
             stepped = beam(made.step, made.reading(source_BS, mask_BS), demand, width, rules, 1.0)
         assert written(ours) == written(stepped)
         for a, b in zip(ours, stepped, strict=True):
@@ -104,7 +104,7 @@ def test_greedy_search_writes_what_the_model_writes(small_model: SmallModel, pre
     assert isinstance(made, Engine)
     with torch.inference_mode():
         expected = greedy(trained.model.step, trained.model.reading(source_BS, mask_BS), demand, rules, 1.0)
-        ours = made.search(source_BS, mask_BS, demand, rules, 1, 4, 1.0)
+        ours = made.search(Sources.of(made, source_BS, mask_BS), demand, rules, 1, 4, 1.0)
     assert [each[0].tokens for each in ours] == [each.tokens for each in expected]
 
 
@@ -148,7 +148,7 @@ def test_the_number_of_workers_changes_no_bit(small_model: SmallModel, monkeypat
     for count in ("1", "4"):
         monkeypatch.setenv("OMP_NUM_THREADS", count)
         monkeypatch.setattr(engine_module, "cores", lambda count=count: int(count))
-        answers.append(made.search(source_BS, mask_BS, demand, Rules(), 3, 4, 1.0))
+        answers.append(made.search(Sources.of(made, source_BS, mask_BS), demand, Rules(), 3, 4, 1.0))
     assert answers[0] == answers[1]
 
 
@@ -289,7 +289,48 @@ def test_a_signal_ends_a_long_search_at_once(small_model: SmallModel) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.5)
     try:
         with pytest.raises(InterruptedError):
-            made.search(source_BS, mask_BS, demand, Rules(min_length=100_000), 1, 64, 1.0)
+            made.search(Sources.of(made, source_BS, mask_BS), demand, Rules(min_length=100_000), 1, 64, 1.0)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+# ── at the border ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("beam", [0, -1])
+def test_a_beam_of_nothing_is_refused(small_model: SmallModel, beam: int) -> None:
+    with pytest.raises(UsageError, match="at least 1"):
+        small_model("transformer").run(["ab"], beam=beam)
+
+
+def test_tokens_that_are_none_are_refused(small_model: SmallModel) -> None:
+    made = engine(small_model("transformer").model)
+    assert isinstance(made, Engine)
+    source_BS, mask_BS = padded([(8, 10**6, 2)])
+    with pytest.raises(IndexError):
+        made.reading(source_BS, mask_BS)
+    source_BS, mask_BS = padded([(8, 2)])
+    with pytest.raises(IndexError):
+        made.search(Sources.of(made, source_BS, mask_BS), demands([3], None, CPU), Rules(never=(10**6,)), 1, 1, 1.0)
+
+
+def test_a_reading_serves_for_one_step(small_model: SmallModel) -> None:
+    made = engine(small_model("transformer").model)
+    assert isinstance(made, Engine)
+    first = made.reading(*padded([(8, 2), (9, 2)]))
+    made.step(torch.tensor([8, 8]), first)
+    with pytest.raises(ValueError, match="serves for one step"):
+        made.step(torch.tensor([8, 8]), first)
+
+
+def test_what_a_subclass_does_is_left_to_torch(small_model: SmallModel) -> None:
+    class Mine(torch.nn.Linear):
+        pass
+
+    trained = small_model("transformer")
+    trained.model.encoder.layers[0].feedforward.inner.__class__ = Mine
+    assert isinstance(engine(trained.model), Model)
+    trained = small_model("transformer")
+    trained.model.encoder.layers[0].feedforward.bend = torch.tanh
+    assert isinstance(engine(trained.model), Model)
