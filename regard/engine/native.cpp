@@ -287,8 +287,10 @@ struct Machine {  // one worker: registers of its own, weights that all share
     switch (i.operation) {
       case EMBED: {
         const Table& table = *engine.tables[i.number[0]];
-        for (int r = 0; r < n; r++)
-          for (int d = 0; d < width; d++) out[size_t(r) * width + d] = table.numbers[size_t(ids[r]) * width + d] * i.value;
+        for (int r = 0; r < n; r++) {
+          const float* from = &table.numbers[size_t(ids[r]) * width];
+          for (int d = 0; d < width; d++) out[size_t(r) * width + d] = from[d] * i.value;
+        }
         return true;
       }
       case PLACE: {
@@ -610,8 +612,8 @@ struct Machine {  // one worker: registers of its own, weights that all share
       std::memcpy(&keys[entry * key_width], k + size_t(r) * key_width, key_width * sizeof(float));
       std::memcpy(&values[entry * width], v + size_t(r) * width, width * sizeof(float));
       const int count = int(row.entries.size());
-      kernels.attend_entries(out + size_t(r) * width, q + size_t(r) * key_width, keys.data(), values.data(), row.entries.data(), count,
-                             look, weights_for(count));
+      kernels.attend_entries(out + size_t(r) * width, q + size_t(r) * key_width, keys.data(), values.data(),
+                             row.entries.data(), count, look, weights_for(count));
     }
   }
 
@@ -714,7 +716,8 @@ Numbers given_states(const Engine& engine, const Sources& from, const std::vecto
   if (!from.states) return given;
   const size_t width = engine.programs[0].registers[engine.states].width;
   for (int number : numbers)
-    given.insert(given.end(), from.states + from.offsets[number] * width, from.states + from.offsets[number + 1] * width);
+    given.insert(given.end(), from.states + from.offsets[number] * width,
+                 from.states + from.offsets[number + 1] * width);
   return given;
 }
 
@@ -789,7 +792,8 @@ struct Search {  // one worker: it takes sources from the common queue until the
         going.push_back(lines[first]);
         going.back().token = job.fed < job.length ? job.ids[job.fed] : wish.first;
       } else {
-        advance(job, first, last, logits + size_t(said[first]) * machine.vocabulary(), &totals[said[first]], index, going);
+        const float* own = logits + size_t(said[first]) * machine.vocabulary();
+        advance(job, first, last, own, &totals[said[first]], index, going);
       }
       first = last;
     }
@@ -1175,7 +1179,8 @@ int32_t regard_states(const void* from, const int32_t* ids, const int32_t* offse
     session.machine.read(reading, nullptr);
     const Program& program = engine.programs[0];
     const size_t width = program.registers[engine.states].width;
-    const float* found = session.machine.room(session.machine.reading_room, program, engine.states, reading.tokens(), count);
+    Machine& machine = session.machine;
+    const float* found = machine.room(machine.reading_room, program, engine.states, reading.tokens(), count);
     for (int r = 0; r < count; r++)
       std::copy_n(found + reading.first[r] * width, length(order[r]) * width, states + offsets[order[r]] * width);
   });
