@@ -14,7 +14,7 @@ from typing import Any, TextIO
 
 from regard.data.lines import Format, Layout, Line, Output, Tell, bundles
 from regard.data.read import escape
-from regard.errors import DataError, RegardError
+from regard.errors import DataError, RegardError, UsageError
 from regard.tasks.task import Answer, Wish
 from regard.trained import CHUNK, Text, Trained
 
@@ -85,9 +85,11 @@ class Filter:
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, line: Line, format: Format) -> Read:
-        """Whatever the line: what can not be read asks for nothing, and is told."""
+        """Whatever the line: what can not be read asks for nothing, and is told. No place to write is an error."""
         try:
             return Read(line, self.readable(line, format))
+        except UsageError as error:
+            raise UsageError(f"line {line.number}: {error}") from None
         except RegardError as error:
             self.tell(f"warning: line {line.number}: {error}; left empty")
             return Read(line, ("",) * self.wanted, str(error))

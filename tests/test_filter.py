@@ -10,6 +10,7 @@ import pytest
 
 from regard import trained
 from regard.data.lines import Layout
+from regard.errors import UsageError
 from regard.filter import Ask, Filter
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import Trained
@@ -93,6 +94,15 @@ def test_objects(model: Trained) -> None:
     out, told = through(model, Ask(Wish(), Layout(columns=("word",), output="loud")), given)
     assert out == ['{"word": "abc", "n": 1.10, "loud": "ABC"}', '{"loud": ""}', "", '{"other": "x", "loud": ""}']
     assert [line[:17] for line in told] == ["warning: line 2: ", "warning: line 4: "]
+
+
+def test_a_key_that_is_there_already_ends_the_filter_at_its_line(model: Trained) -> None:
+    """Neither lost nor mistaken for an answer, wherever it stands first."""
+    out = io.StringIO()
+    given = io.BytesIO(b'{"a": "b"}\n{"a": "c", "output": "mine"}\n')
+    with pytest.raises(UsageError, match='line 2: the input has a key "output" already'):
+        Filter(model, Ask(Wish(), Layout(columns=("a",))), print).run(given, out)
+    assert out.getvalue() == '{"a": "b", "output": "B"}\n'
 
 
 def test_n_best_in_columns(model: Trained) -> None:

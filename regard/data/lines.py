@@ -6,13 +6,12 @@ jsonl    some keys of an object are read, and the output is one key more
 """
 
 import codecs
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import Any, Protocol
 
-from regard.data.read import Flaw, header_names, json_line, listed, nearest, position, quote, texts_of
+from regard.data.read import Flaw, header_names, json_line, json_object, listed, nearest, position, quote, texts_of
 from regard.errors import DataError, UsageError
 
 BLOCK = 1 << 18  # bytes that are read at once, at most
@@ -102,7 +101,10 @@ class Format(Protocol):
         """The first line with the output in it, if it is no more than the names of columns."""
 
     def read(self, line: str) -> tuple[str, ...]:
-        """The columns for the model, all empty for an empty line; an error says what is wrong with the line."""
+        """The columns for the model, all empty for an empty line.
+
+        A DataError says what is wrong with the line, a UsageError that there is no place for its output.
+        """
 
     def write(self, line: str, output: Output) -> str:
         """The line with the output; an empty line stays empty."""
@@ -223,7 +225,10 @@ class Objects:
     def read(self, line: str) -> tuple[str, ...]:
         if not line.strip():
             return ("",) * len(self.columns)
-        found = texts_of(line, self.columns)
+        known = json_object(line)
+        if isinstance(known, dict) and self.output in known:
+            raise UsageError(f"the input has a key {quote(self.output)} already; choose another --output-column")
+        found = known if isinstance(known, Flaw) else texts_of(line, known, self.columns)
         if isinstance(found, Flaw):
             raise DataError(found.text)
         return tuple(found)
@@ -234,17 +239,7 @@ class Objects:
             return ""
         texts = list(output.texts) if self.count > 1 else "".join(output.texts)
         pair = {self.output: texts if output.record is None else output.record}
-        known = keys_of(line)
-        if not known:
+        known = json_object(line)
+        if isinstance(known, Flaw) or not known:
             return json_line(pair)
-        if self.output in known:
-            return json_line({**known, **pair})
         return f"{line.rstrip()[:-1].rstrip()}, {json_line(pair)[1:]}"
-
-
-def keys_of(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
