@@ -15,8 +15,8 @@ from typing import Any, TextIO
 from regard.data.lines import Format, Layout, Line, Output, Tell, bundles
 from regard.data.read import escape
 from regard.errors import DataError, RegardError, UsageError
-from regard.tasks.task import Answer, Wish
-from regard.trained import CHUNK, Text, Trained
+from regard.tasks.task import Answer, Item, Wish
+from regard.trained import CHUNK, Question, Trained
 
 Watch = Callable[[int, int], None]  # is told how many lines, and how many bytes of them, are done
 
@@ -33,10 +33,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A line, the columns of it that the model reads, and why there are none where that is so."""
+    """A line, the columns of it that the model reads, as numbers too, and why there are none where that is so."""
 
     line: Line
     columns: tuple[str, ...]
+    item: Item | None = None  # none = nothing is asked
     flaw: str = ""
 
 
@@ -76,23 +77,24 @@ class Filter:
                 out.flush()
                 self.watch(lines, size)
 
-    def texts(self, coming: Iterator[list[Line]], format: Format) -> Iterator[list[Text]]:
+    def texts(self, coming: Iterator[list[Line]], format: Format) -> Iterator[list[Question]]:
         """What the model is asked, bundle by bundle; the lines wait meanwhile."""
         for bundle in coming:
             self.waiting.extend(self.read(line, format) for line in bundle)
-            yield [read.columns for read in self.waiting]
+            yield [read.item or "" for read in self.waiting]
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, line: Line, format: Format) -> Read:
         """Whatever the line: what can not be read asks for nothing, and is told. No place to write is an error."""
         try:
-            return Read(line, self.readable(line, format))
+            columns = self.readable(line, format)
+            return Read(line, columns, self.model.item(columns, f"line {line.number}") if any(columns) else None)
         except UsageError as error:
             raise UsageError(f"line {line.number}: {error}") from None
         except RegardError as error:
             self.tell(f"warning: line {line.number}: {error}; left empty")
-            return Read(line, ("",) * self.wanted, str(error))
+            return Read(line, ("",) * self.wanted, None, str(error))
 
     def readable(self, line: Line, format: Format) -> tuple[str, ...]:
         columns = format.read(line.text)
@@ -105,8 +107,6 @@ class Filter:
         columns = columns[: self.wanted]
         if self.model.config.task == "fill" and not any("[mask]" in text for text in columns):
             self.tell(f"warning: line {line.number}: no [mask] in it, so there is nothing to fill")
-        if self.model.config.task == "caption" and any(columns):
-            self.model.item(columns)  # a picture that can not be read is an error of its line
         return columns
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -132,7 +132,7 @@ class Filter:
         made: dict[str, Any] = {**described(answer), "n_best": [], "tokens": self.model.spelled(answer)}
         made["n_best"] = [described(each) for each in answer.alternatives[: self.ask.wish.n_best] or (answer,)]
         if self.ask.wish.align:
-            made["source_tokens"] = None if alignment is None else self.model.spelled_source(read.columns)
+            made["source_tokens"] = None if alignment is None else self.model.spelled_source(read.columns, read.item)
             made["alignment"] = alignment
         if read.flaw:
             return {**made, "score": 0.0, "confidence": 0.0, "probability": 0.0, "lowest": 0.0, "n_best": [],

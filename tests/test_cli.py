@@ -359,7 +359,7 @@ def test_one_line_out_for_each_line_in(regard: Regard, copy_folder: Path) -> Non
     assert len(done.lines) == len(lines)
     assert [done.lines[i] for i in (0, 1, 2, 12)] == ["abc", "", "d", "cd"]
     assert done.lines[7] == "a"
-    for said in ("text 4: 100 tokens, cut to 12", "line 5: not UTF-8 at byte 1; replaced", "line 8: 3 columns"):
+    for said in ("line 4: 100 tokens, cut to 12", "line 5: not UTF-8 at byte 1; replaced", "line 8: 3 columns"):
         assert said in done.err
     assert all(line.startswith("warning: ") for line in done.err.splitlines())
 
@@ -376,7 +376,7 @@ def test_over_long_line_far_down_is_named(regard: Regard, copy_folder: Path) -> 
     """In another chunk, with a batch of one."""
     done = regard("run", copy_folder, "--batch", "1", stdin=b"a\n" * 40 + b"b" * 20 + b"\n")
     assert len(done.lines) == 41
-    assert done.err == "warning: text 41: 20 tokens, cut to 12 (data.max_source)\n"
+    assert done.err == "warning: line 41: 20 tokens, cut to 12 (data.max_source)\n"
 
 
 def test_beam_and_batch_change_no_easy_answer(regard: Regard, copy_folder: Path) -> None:

@@ -5,13 +5,18 @@ import json
 import tracemalloc
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from regard import trained
+from regard.data import builtin
+from regard.data.images import load_image
 from regard.data.lines import Layout
 from regard.errors import UsageError
 from regard.filter import Ask, Filter
+from regard.tasks import transduce
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import Trained
 
@@ -103,6 +108,27 @@ def test_a_key_that_is_there_already_ends_the_filter_at_its_line(model: Trained)
     with pytest.raises(UsageError, match='line 2: the input has a key "output" already'):
         Filter(model, Ask(Wish(), Layout(columns=("a",))), print).run(given, out)
     assert out.getvalue() == '{"a": "b", "output": "B"}\n'
+
+
+def test_an_over_long_line_is_named_by_its_line(model: Trained) -> None:
+    """Of the input, its header counted."""
+    with pytest.warns(UserWarning, match="line 3: 20 tokens, cut to 12"):
+        through(model, Ask(Wish(), Layout(columns=("a",))), b"a\nb\n" + b"c" * 20)
+
+
+def test_a_picture_is_loaded_once(small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builtin.write("captions", 2, tmp_path / "c.tsv")
+    monkeypatch.chdir(tmp_path)
+    loaded: list[str] = []
+
+    def load(reference: str, *more: Any) -> Any:
+        loaded.append(reference)
+        return load_image(reference, *more)
+
+    monkeypatch.setattr(transduce, "load_image", load)
+    out, _ = through(small_model("caption"), Ask(Wish(align=True), as_json=True), b"c.npz#0\nc.npz#1\n")
+    assert [len(json.loads(line)["source_tokens"]) for line in out] == [4, 4]
+    assert loaded == ["c.npz#0", "c.npz#1"]
 
 
 def test_n_best_in_columns(model: Trained) -> None:
