@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any, TextIO
 
 from regard.data.lines import Format, Layout, Line, Output, Tell, bundles
-from regard.data.read import escape
+from regard.data.read import EMPTY, escape
 from regard.errors import DataError, RegardError, UsageError
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import CHUNK, Question, Trained
@@ -55,27 +55,34 @@ class Filter:
         self.watch = watch
         self.waiting: deque[Read] = deque()  # for their answers: never more than one bundle
         self.wanted = len(model.vocabulary.is_tags)
+        self.lines, self.size = 0, 0  # that are out, and their bytes
 
     def run(self, stream: BufferedIOBase, out: TextIO) -> None:
         """Reads until the stream ends; what is answered is out before anything more is waited for."""
         coming = bundles(stream, CHUNK * self.ask.wish.batch, self.tell)
-        first = next(coming, None)
-        if first is None:
+        first = self.opening(coming, out)
+        if not first:
             return
         names = self.model.task.columns().source
         format = self.ask.layout.suited(names, self.wanted, first[0].text)
-        lines, size = 0, 0
-        if (head := format.head(first[0].text)) is not None:
-            emit(head, out)
-            out.flush()
-            lines, size, first = 1, first[0].size, first[1:]
+        if (head := header(first[0], format)) is not None:
+            self.put(head, first.pop(0), out)
+            self.pause(out)
         for answer in self.model.stream(self.texts(chain([first], coming), format), wish=self.ask.wish):
             read = self.waiting.popleft()
-            emit(format.write(read.line.text, self.output(read, answer)), out)
-            lines, size = lines + 1, size + read.line.size
+            self.put(format.write(read.line.text, self.output(read, answer)), read.line, out)
             if not self.waiting:
-                out.flush()
-                self.watch(lines, size)
+                self.pause(out)
+
+    def opening(self, coming: Iterator[list[Line]], out: TextIO) -> list[Line]:
+        """The first lines, from the first on that can tell a format; blank ones before it stay blank lines."""
+        for bundle in coming:
+            while bundle and not self.ask.layout.is_whole and not bundle[0].text.strip(EMPTY):
+                self.put("", bundle.pop(0), out)
+            if bundle:
+                return bundle
+            self.pause(out)
+        return []
 
     def texts(self, coming: Iterator[list[Line]], format: Format) -> Iterator[list[Question]]:
         """What the model is asked, bundle by bundle; the lines wait meanwhile."""
@@ -98,6 +105,8 @@ class Filter:
 
     def readable(self, line: Line, format: Format) -> tuple[str, ...]:
         columns = format.read(line.text)
+        if surplus := format.surplus(line.text):
+            self.tell(f"warning: line {line.number}: {surplus}; the output stands before the others")
         if not any(columns) and len(columns) <= self.wanted:
             return ("",) * self.wanted
         if len(columns) < self.wanted:
@@ -110,6 +119,16 @@ class Filter:
         return columns
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def put(self, text: str, line: Line, out: TextIO) -> None:
+        """What is written for a line."""
+        emit(text, out)
+        self.lines, self.size = self.lines + 1, self.size + line.size
+
+    def pause(self, out: TextIO) -> None:
+        """Before more is waited for."""
+        out.flush()
+        self.watch(self.lines, self.size)
 
     def output(self, read: Read, answer: Answer) -> Output:
         reason = read.flaw or self.doubt(answer)
@@ -138,6 +157,13 @@ class Filter:
             return {**made, "score": 0.0, "confidence": 0.0, "probability": 0.0, "lowest": 0.0, "n_best": [],
                     "left": reason}  # fmt: skip
         return {**made, "text": "", "left": reason, "best": answer.text} if reason else made
+
+
+def header(line: Line, format: Format) -> str | None:
+    try:
+        return format.head(line.text)
+    except DataError as error:
+        raise DataError(f"line {line.number}: {error}") from None
 
 
 def described(answer: Answer) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from regard import trained
 from regard.data import builtin
 from regard.data.images import load_image
 from regard.data.lines import Layout
-from regard.errors import UsageError
+from regard.errors import DataError, UsageError
 from regard.filter import Ask, Filter
 from regard.tasks import transduce
 from regard.tasks.task import Answer, Item, Wish
@@ -90,8 +90,37 @@ def test_lines(model: Trained) -> None:
 def test_tables(model: Trained) -> None:
     given = b"id\tword\n1\tabc\n2\n\n3\td\textra\n"
     out, told = through(model, Ask(Wish(), Layout(columns=("word",))), given)
-    assert out == ["id\tword\toutput", "1\tabc\tABC", "2\t\t", "", "3\td\textra\tD"]
-    assert told == ["warning: line 3: expected 2 columns, found 1; left empty"]
+    assert out == ["id\tword\toutput", "1\tabc\tABC", "2\t\t", "", "3\td\tD\textra"]
+    assert told == [
+        "warning: line 3: expected 2 columns, found 1; left empty",
+        "warning: line 5: 3 columns, the header has 2; the output stands before the others",
+    ]
+
+
+def test_blank_lines_before_the_first_with_text(model: Trained) -> None:
+    """They decide nothing, and stay blank lines."""
+    ask = Ask(Wish(batch=1), Layout(columns=("word",)))
+    out, told = through(model, ask, b"\n \n\nid\tword\n1\tabc\n\n")
+    assert (out, told) == (["", "", "", "id\tword\toutput", "1\tabc\tABC", ""], [])
+    out, told = through(model, ask, b'\n\n{"word": "abc"}\n')
+    assert (out, told) == (["", "", '{"word": "abc", "output": "ABC"}'], [])
+    out, told = through(model, ask, b"\n\n")
+    assert (out, told) == (["", ""], [])
+    with pytest.raises(DataError, match='line 2: found no column "word"; the columns are id'):
+        through(model, ask, b"\nid\n")
+
+
+def test_a_blank_first_line_is_answered_at_once(model: Trained) -> None:
+    out, _ = through(model, Ask(Wish(), as_json=True), b"\nab\n")
+    assert [json.loads(line)["text"] for line in out] == ["", "AB"]
+    out, _ = through(model, Ask(Wish()), b" \nab\n")
+    assert out == [" ", "AB"]
+    seen: list[tuple[int, int]] = []
+    ask = Ask(Wish(), Layout(columns=("a",)))
+    Filter(model, ask, print, lambda lines, size: seen.append((lines, size))).run(
+        io.BytesIO(b"\na\nb\n"), io.StringIO()
+    )
+    assert seen[-1] == (3, 5)
 
 
 def test_objects(model: Trained) -> None:

@@ -106,6 +106,9 @@ class Format(Protocol):
         A DataError says what is wrong with the line, a UsageError that there is no place for its output.
         """
 
+    def surplus(self, line: str) -> str:
+        """What a line has too much, if it has; it is read all the same."""
+
     def write(self, line: str, output: Output) -> str:
         """The line with the output; an empty line stays empty."""
 
@@ -130,6 +133,11 @@ class Layout:
         if not self.output.strip() or self.output != self.output.translate(CLEAN):
             raise UsageError(f"--output-column {quote(self.output)}: expected a name without tabs")
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole line is read, so that the first line decides nothing."""
+        return self.format == "lines" or not (self.format or self.columns)
+
     def suited(self, wanted: Sequence[str], count: int, first: str) -> Format:
         """The format for a model that reads `count` columns, in its data called as `wanted` says."""
         kind = self.format or self.guess(first)
@@ -144,7 +152,7 @@ class Layout:
         return Objects(columns, self.output, self.count) if kind == "jsonl" else Table(columns, self.output, self.count)
 
     def guess(self, first: str) -> str:
-        if not self.columns:
+        if self.is_whole:
             return "lines"
         named = not any(name.isdecimal() for name in self.columns)
         return "jsonl" if named and first.lstrip().startswith("{") else "tsv"
@@ -158,6 +166,9 @@ class Whole:
 
     def read(self, line: str) -> tuple[str, ...]:
         return tuple(line.split("\t"))
+
+    def surplus(self, line: str) -> str:
+        return ""
 
     def write(self, line: str, output: Output) -> str:
         """Texts stand side by side with tabs between them."""
@@ -191,7 +202,7 @@ class Table:
         if 1 <= position(name) <= len(labels):
             return position(name) - 1
         near = nearest(name, labels)
-        raise DataError(f"line 1: found no column {quote(name)}{near}; the columns are {listed(labels)}")
+        raise DataError(f"found no column {quote(name)}{near}; the columns are {listed(labels)}")
 
     def read(self, line: str) -> tuple[str, ...]:
         if not line:
@@ -201,14 +212,19 @@ class Table:
             raise DataError(f"expected {max(self.width, max(self.places) + 1)} columns, found {len(fields)}")
         return tuple(fields[place] for place in self.places)
 
+    def surplus(self, line: str) -> str:
+        found = line.count("\t") + 1
+        return f"{found} columns, the header has {self.width}" if 0 < self.width < found else ""
+
     def write(self, line: str, output: Output) -> str:
+        """Under its name in the header, however many columns the line has; those without a name come after it."""
         if not line:
             return ""
-        missing = "\t" * (self.width - 1 - line.count("\t"))  # so that the output of a short line has its place
-        if output.record is not None:
-            return f"{line}{missing}\t{json_line(output.record)}"
-        texts = [text.translate(CLEAN) for text in output.texts]
-        return "\t".join([line + missing, *texts, *[""] * (len(self.names) - len(texts))])
+        fields = line.split("\t")
+        width = self.width or len(fields)
+        made = [text.translate(CLEAN) for text in output.texts] if output.record is None else [json_line(output.record)]
+        missing, fewer = [""] * (width - len(fields)), [""] * (len(self.names) - len(made))
+        return "\t".join([*fields[:width], *missing, *made, *fewer, *fields[width:]])
 
 
 class Objects:
@@ -232,6 +248,9 @@ class Objects:
         if isinstance(found, Flaw):
             raise DataError(found.text)
         return tuple(found)
+
+    def surplus(self, line: str) -> str:
+        return ""
 
     def write(self, line: str, output: Output) -> str:
         """With the key at the end; what is no object becomes one that has nothing else."""

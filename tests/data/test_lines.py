@@ -134,6 +134,9 @@ def test_table_with_a_header() -> None:
     assert table.write("go\t7\tV;PST", Output(("went", "goed"))) == "go\t7\tV;PST\twent\tgoed"
     assert table.write("go\t7\tV;PST", Output(("went",))) == "go\t7\tV;PST\twent\t"
     assert table.write("go", Output(("",))) == "go\t\t\t\t"
+    assert table.write("go\t7\tV\tx\ty", Output(("went", "goed"))) == "go\t7\tV\twent\tgoed\tx\ty"
+    assert table.write("go\t7\tV\tx", Output((), {"text": "went"})) == 'go\t7\tV\t{"text": "went"}\t\tx'
+    assert (table.surplus("go\t7\tV"), table.surplus("go\t7\tV\tx")) == ("", "4 columns, the header has 3")
     assert (table.read(""), table.write("", Output(("",)))) == (("", ""), "")
     with pytest.raises(DataError, match="expected 3 columns, found 1"):
         table.read("go")
