@@ -11,11 +11,14 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from io import BufferedReader
+from contextvars import ContextVar
+from copy import copy
+from io import BufferedReader, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
 import typer
+from typer.core import TyperGroup, TyperOption
 
 from regard.errors import Interrupted, MissingError, RegardError, UsageError
 
@@ -33,6 +36,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+DEBUGGING = ContextVar("debugging", default=False)  # whether an error shows its traceback
 
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="a.b=c", help="One setting, such as encoder.layers=4.")]
 Preset = Annotated[str | None, typer.Option(help="A preset; `regard presets` lists them.")]
@@ -74,11 +79,17 @@ def quietly() -> Iterator[None]:
         sys.exit(130)
 
 
+def debugging(asked: bool) -> None:
+    """--debug was met where it is a flag."""
+    if asked:
+        DEBUGGING.set(True)
+
+
 @app.callback(invoke_without_command=True)
 def start(
     context: typer.Context,
     version: Annotated[bool, typer.Option("--version", help="Print the version.")] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show tracebacks of errors.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", callback=debugging, help="Show tracebacks of errors.")] = False,
 ) -> None:
     if version:
         from regard import __version__
@@ -290,7 +301,7 @@ def run(
     regard run model --input-column date --min-confidence 0.9 < in.tsv > out.tsv
     regard run model --pattern '\\d{4}-(0[1-9]|1[0-2])-\\d\\d' < in.txt
     """
-    refuse_contradictions(context.params)
+    refuse_contradictions(context)
     from regard.data.read import read_lines
     from regard.search.write import Sampling
     from regard.tasks.task import Wish
@@ -313,7 +324,7 @@ def run(
         choices=read_lines(choices) if choices is not None else (),
         required=tuple(require or ()),
     )
-    pass_lines(loaded, wish, context.params)
+    pass_lines(loaded, wish, context)
 
 
 @app.command()
@@ -458,11 +469,13 @@ def note(line: str) -> None:
         print(escape(each), file=sys.stderr)
 
 
-def pass_lines(loaded: "Trained", wish: "Wish", given: dict[str, Any]) -> None:
+def pass_lines(loaded: "Trained", wish: "Wish", context: typer.Context) -> None:
     """Standard input through the model, as the other flags of `run` say; who watches a terminal sees how far it is."""
     from regard.data.lines import Layout
     from regard.filter import Ask, Filter, nobody
 
+    given = context.params
+    refuse_search(loaded, typed(context))
     columns = tuple(given["input_column"].split(",")) if given["input_column"] else ()
     layout = Layout(given["format"], columns, given["output_column"], wish.n_best)
     if sys.stdin is None:
@@ -481,16 +494,36 @@ def pass_lines(loaded: "Trained", wish: "Wish", given: dict[str, Any]) -> None:
         Filter(loaded, ask, note, shown.watch if shown else nobody).run(stream, sys.stdout)
 
 
-def refuse_contradictions(given: dict[str, Any]) -> None:
-    """Flags of `run` that do not fit together."""
+def typed(context: typer.Context) -> set[str]:
+    """The parameters that were given on the command line, be it with the value that they have anyway."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"}
+
+
+def refuse_contradictions(context: typer.Context) -> None:
+    """Flags of `run` that do not fit together, or do nothing as they stand."""
+    given, words = context.params, typed(context)
     if given["sample"] and (given["beam"] or given["n_best"] > 1):
         raise UsageError("--sample draws one output for each line; --beam and --n-best belong to searching")
-    if not given["sample"] and (given["temperature"] != 1.0 or given["top_k"] or given["top_p"] != 1.0):
-        raise UsageError("--temperature, --top-k and --top-p say how to draw; they need --sample")
+    if not given["sample"] and words & {"temperature", "top_k", "top_p", "seed"}:
+        raise UsageError("--temperature, --top-k, --top-p and --seed say how to draw; they need --sample")
     if given["sample"] and given["min_confidence"]:
         raise UsageError("--min-confidence: what is drawn at random has no confidence; leave out --sample")
     if given["max_length"] is not None and given["max_length"] < given["min_length"]:
         raise UsageError(f"--min-length {given['min_length']} is more than --max-length {given['max_length']}")
+    if "align" in words and not given["as_json"]:
+        raise UsageError("--align and --no-align are about the alignment in a JSON record; they need --json")
+    if "output_column" in words and not given["input_column"] and given["format"] in ("", "lines"):
+        raise UsageError("--output-column names what is added to a table or to objects; it needs --input-column, "
+                         "or --format tsv or jsonl")  # fmt: skip
+
+
+def refuse_search(loaded: "Trained", words: set[str]) -> None:
+    """Flags of a search for a model that does none; a Wish always has them, so the task can not tell."""
+    from regard.tasks.fill import NO_SEARCH
+
+    if loaded.config.task == "fill" and words & {"beam", "length_penalty"}:
+        raise UsageError(NO_SEARCH)
 
 
 def evaluation_dict(found: "Evaluation") -> dict[str, Any]:
@@ -552,17 +585,36 @@ def hush() -> NoReturn:
     sys.exit(0)
 
 
+def verbs() -> TyperGroup:
+    """The command, with --debug allowed after each verb too, wherever it is not the value of another option."""
+    group = cast(TyperGroup, typer.main.get_command(app))
+    debug = copy(next(each for each in group.params if isinstance(each, TyperOption) and each.name == "debug"))
+    debug.expose_value, debug.hidden = False, True
+    for verb in group.commands.values():
+        verb.params.append(debug)
+    return group
+
+
+def speak_utf8() -> None:
+    """Results are UTF-8 whatever the locale; words for a person are what their terminal reads, the rest spelled out."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
+    if isinstance(sys.stderr, TextIOWrapper):
+        sys.stderr.reconfigure(errors="backslashreplace")
+
+
 def main() -> None:
     """The command: errors as a few lines, exit codes as promised, a closed pipe without a word."""
     warnings.showwarning = show_warning  # type: ignore[assignment]
-    debug = "--debug" in sys.argv
+    DEBUGGING.set(False)
+    speak_utf8()
     try:
-        app([word for word in sys.argv[1:] if word != "--debug"])
+        verbs()(sys.argv[1:])
     except SystemExit as ending:
         # Typer leaves with 1 when a pipe is closed.
         hush() if isinstance(ending.__context__, BrokenPipeError) else leave(ending.code)
     except Exception as error:
-        if debug:
+        if DEBUGGING.get():
             raise
         fail(as_error(error))
 

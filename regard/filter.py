@@ -13,10 +13,10 @@ from itertools import chain
 from typing import Any, TextIO
 
 from regard.data.lines import Format, Layout, Line, Output, Tell, bundles
-from regard.data.read import escape
-from regard.errors import DataError, RegardError
-from regard.tasks.task import Answer, Wish
-from regard.trained import CHUNK, Text, Trained
+from regard.data.read import EMPTY, escape
+from regard.errors import DataError, RegardError, UsageError
+from regard.tasks.task import Answer, Item, Wish
+from regard.trained import CHUNK, Question, Trained
 
 Watch = Callable[[int, int], None]  # is told how many lines, and how many bytes of them, are done
 
@@ -33,10 +33,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Read:
-    """A line, the columns of it that the model reads, and why there are none where that is so."""
+    """A line, the columns of it that the model reads, as numbers too, and why there are none where that is so."""
 
     line: Line
     columns: tuple[str, ...]
+    item: Item | None = None  # none = nothing is asked
     flaw: str = ""
 
 
@@ -54,46 +55,58 @@ class Filter:
         self.watch = watch
         self.waiting: deque[Read] = deque()  # for their answers: never more than one bundle
         self.wanted = len(model.vocabulary.is_tags)
+        self.lines, self.size = 0, 0  # that are out, and their bytes
 
     def run(self, stream: BufferedIOBase, out: TextIO) -> None:
         """Reads until the stream ends; what is answered is out before anything more is waited for."""
         coming = bundles(stream, CHUNK * self.ask.wish.batch, self.tell)
-        first = next(coming, None)
-        if first is None:
+        first = self.opening(coming, out)
+        if not first:
             return
         names = self.model.task.columns().source
         format = self.ask.layout.suited(names, self.wanted, first[0].text)
-        lines, size = 0, 0
-        if (head := format.head(first[0].text)) is not None:
-            emit(head, out)
-            out.flush()
-            lines, size, first = 1, first[0].size, first[1:]
+        if (head := header(first[0], format)) is not None:
+            self.put(head, first.pop(0), out)
+            self.pause(out)
         for answer in self.model.stream(self.texts(chain([first], coming), format), wish=self.ask.wish):
             read = self.waiting.popleft()
-            emit(format.write(read.line.text, self.output(read, answer)), out)
-            lines, size = lines + 1, size + read.line.size
+            self.put(format.write(read.line.text, self.output(read, answer)), read.line, out)
             if not self.waiting:
-                out.flush()
-                self.watch(lines, size)
+                self.pause(out)
 
-    def texts(self, coming: Iterator[list[Line]], format: Format) -> Iterator[list[Text]]:
+    def opening(self, coming: Iterator[list[Line]], out: TextIO) -> list[Line]:
+        """The first lines, from the first on that can tell a format; blank ones before it stay blank lines."""
+        for bundle in coming:
+            while bundle and not self.ask.layout.is_whole and not bundle[0].text.strip(EMPTY):
+                self.put("", bundle.pop(0), out)
+            if bundle:
+                return bundle
+            self.pause(out)
+        return []
+
+    def texts(self, coming: Iterator[list[Line]], format: Format) -> Iterator[list[Question]]:
         """What the model is asked, bundle by bundle; the lines wait meanwhile."""
         for bundle in coming:
             self.waiting.extend(self.read(line, format) for line in bundle)
-            yield [read.columns for read in self.waiting]
+            yield [read.item or "" for read in self.waiting]
 
     # ── in ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def read(self, line: Line, format: Format) -> Read:
-        """Whatever the line: what can not be read asks for nothing, and is told."""
+        """Whatever the line: what can not be read asks for nothing, and is told. No place to write is an error."""
         try:
-            return Read(line, self.readable(line, format))
+            columns = self.readable(line, format)
+            return Read(line, columns, self.model.item(columns, f"line {line.number}") if any(columns) else None)
+        except UsageError as error:
+            raise UsageError(f"line {line.number}: {error}") from None
         except RegardError as error:
             self.tell(f"warning: line {line.number}: {error}; left empty")
-            return Read(line, ("",) * self.wanted, str(error))
+            return Read(line, ("",) * self.wanted, None, str(error))
 
     def readable(self, line: Line, format: Format) -> tuple[str, ...]:
         columns = format.read(line.text)
+        if surplus := format.surplus(line.text):
+            self.tell(f"warning: line {line.number}: {surplus}; the output stands before the others")
         if not any(columns) and len(columns) <= self.wanted:
             return ("",) * self.wanted
         if len(columns) < self.wanted:
@@ -103,11 +116,19 @@ class Filter:
         columns = columns[: self.wanted]
         if self.model.config.task == "fill" and not any("[mask]" in text for text in columns):
             self.tell(f"warning: line {line.number}: no [mask] in it, so there is nothing to fill")
-        if self.model.config.task == "caption" and any(columns):
-            self.model.item(columns)  # a picture that can not be read is an error of its line
         return columns
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def put(self, text: str, line: Line, out: TextIO) -> None:
+        """What is written for a line."""
+        emit(text, out)
+        self.lines, self.size = self.lines + 1, self.size + line.size
+
+    def pause(self, out: TextIO) -> None:
+        """Before more is waited for."""
+        out.flush()
+        self.watch(self.lines, self.size)
 
     def output(self, read: Read, answer: Answer) -> Output:
         reason = read.flaw or self.doubt(answer)
@@ -130,12 +151,19 @@ class Filter:
         made: dict[str, Any] = {**described(answer), "n_best": [], "tokens": self.model.spelled(answer)}
         made["n_best"] = [described(each) for each in answer.alternatives[: self.ask.wish.n_best] or (answer,)]
         if self.ask.wish.align:
-            made["source_tokens"] = None if alignment is None else self.model.spelled_source(read.columns)
+            made["source_tokens"] = None if alignment is None else self.model.spelled_source(read.columns, read.item)
             made["alignment"] = alignment
         if read.flaw:
             return {**made, "score": 0.0, "confidence": 0.0, "probability": 0.0, "lowest": 0.0, "n_best": [],
                     "left": reason}  # fmt: skip
         return {**made, "text": "", "left": reason, "best": answer.text} if reason else made
+
+
+def header(line: Line, format: Format) -> str | None:
+    try:
+        return format.head(line.text)
+    except DataError as error:
+        raise DataError(f"line {line.number}: {error}") from None
 
 
 def described(answer: Answer) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Text in, text out: a model together with its tokens and its task, loaded from a folder or fresh from training."""
 
+import hashlib
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from regard.tasks.transduce import Transduce
 from regard.view.record import Record, Token, record
 
 Text = str | tuple[str, ...]  # a source: one text, or one for each source column (in one string: tabs between them)
+Question = Text | Item  # a source, or what `Trained.item` made of it
 
 CHUNK = 16  # batches that are sorted by length together
 DIGITS = 4  # of an alignment
@@ -82,12 +84,12 @@ class Trained:
         return self.answer(list(texts), self.wanted(beam, wish), Recent(0), first_number)
 
     def stream(
-        self, texts: Iterable[Text | list[Text]], beam: int | None = None, wish: Wish | None = None
+        self, texts: Iterable[Question | list[Question]], beam: int | None = None, wish: Wish | None = None
     ) -> Iterator[Answer]:
         """One answer for each text, in order, while texts are still coming; memory does not grow with their number.
 
         The first is answered at once, later ones in ever larger groups; whoever hands over lists has grouped them.
-        A text that was answered a while ago is not searched for again.
+        What was answered a while ago is not searched for again; a picture goes by what is in it, not by its name.
         """
         if isinstance(texts, str):
             raise UsageError("stream takes texts, one after the other; for one text say model(text)")
@@ -97,16 +99,14 @@ class Trained:
             yield from self.answer(chunk, wanted, recent, number)
             number += len(chunk)
 
-    def answer(self, texts: Sequence[Text], wish: Wish, recent: Recent[Answer], first_number: int) -> list[Answer]:
+    def answer(self, texts: Sequence[Question], wish: Wish, recent: Recent[Answer], first_number: int) -> list[Answer]:
         """One answer for each text; equal ones, and those that `recent` holds, are searched for once."""
         numbers = range(first_number, first_number + len(texts))
-        items = {number: self.item(text, number) for number, text in zip(numbers, texts, strict=True)
-                 if any(columns(text))}  # fmt: skip
-        # Each line draws on its own; a picture goes by its name.
-        keys: dict[int, Hashable] = {
-            number: number if wish.sampling else item.source if item.picture is None else texts[number - first_number]
-            for number, item in items.items()
-        }
+        items = {number: text if isinstance(text, Item) else self.item(text, f"text {number + 1}")
+                 for number, text in zip(numbers, texts, strict=True)
+                 if isinstance(text, Item) or any(columns(text))}  # fmt: skip
+        # Each line draws on its own.
+        keys = {number: number if wish.sampling else identity(item) for number, item in items.items()}
         found = {key: known for key in dict.fromkeys(keys.values()) if (known := recent.get(key)) is not None}
         new = {key: number for number, key in reversed(keys.items()) if key not in found}
         asked = sorted(new.values())
@@ -145,7 +145,7 @@ class Trained:
         """How likely the model finds each target for its text: its `.probability`."""
         if not isinstance(self.task, Transduce):
             raise UsageError(f"the task {self.config.task} writes no target that could be rated")
-        items = [replace(self.item(text, number), target=self.vocabulary.target.encode(target).ids)
+        items = [replace(self.item(text, f"text {number + 1}"), target=self.vocabulary.target.encode(target).ids)
                  for number, (text, target) in enumerate(zip(texts, targets, strict=True))]  # fmt: skip
         with threads(self.model):
             return self.task.likelihood(self.decoding, items, self.wish())
@@ -163,13 +163,13 @@ class Trained:
             sampling=sampling,
         )
 
-    def item(self, text: Text, number: int = 0) -> Item:
-        """A source as numbers, cut with a warning where it is longer than the model was made for."""
+    def item(self, text: Text, where: str = "text 1") -> Item:
+        """A source as numbers, cut with a warning that says `where` if it is longer than the model was made for."""
         parts = columns(text)
         if len(parts) != len(self.vocabulary.is_tags):
-            raise DataError(f"text {number + 1}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
+            raise DataError(f"{where}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
                             f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
-        return self.fitting(self.task.ask(parts, "."), f"text {number + 1}")
+        return self.fitting(self.task.ask(parts, "."), where)
 
     def fitting(self, item: Item, where: str = "") -> Item:
         """The item with a source of at most data.max_source tokens, its end not counted; a warning says `where`."""
@@ -246,9 +246,10 @@ class Trained:
         written = self.vocabulary.source if self.config.task == "fill" else self.vocabulary.target
         return [written.token(id) for id in answer.tokens]
 
-    def spelled_source(self, text: Text) -> list[str]:
-        """The tokens of a text as they are shown: a column of an alignment for each."""
-        item = self.fitting(self.task.ask(columns(text), "."))
+    def spelled_source(self, text: Text, item: Item | None = None) -> list[str]:
+        """The tokens of a text as they are shown: a column of an alignment for each. `item` is the text as numbers."""
+        if item is None:
+            item = self.fitting(self.task.ask(columns(text), "."))
         return [token.text for token in self.source_tokens(text, item)]
 
     def source_tokens(self, text: Text, item: Item) -> list[Token]:
@@ -273,9 +274,14 @@ def columns(text: Text) -> tuple[str, ...]:
     return text
 
 
-def chunks(texts: Iterable[Text | list[Text]], most: int) -> Iterator[list[Text]]:
+def identity(item: Item) -> Hashable:
+    """The same for items that have the same answer: a file may hold another picture the next time it is named."""
+    return item.source if item.picture is None else hashlib.blake2b(item.picture.tobytes(), digest_size=16).digest()
+
+
+def chunks(texts: Iterable[Question | list[Question]], most: int) -> Iterator[list[Question]]:
     """One text, then two, four and so on up to `most` together; lists as they come."""
-    waiting: list[Text] = []
+    waiting: list[Question] = []
     wanted = 1
     for each in texts:
         waiting += each if isinstance(each, list) else [each]

@@ -79,8 +79,10 @@ def refused(regard: Regard) -> Callable[..., str]:
     return go
 
 
-def process(*words: object, stdin: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+def process(
+    *words: object, stdin: bytes = b"", variables: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **(variables or {})}
     return subprocess.run([sys.executable, "-m", "regard", *map(str, words)], input=stdin, capture_output=True,
                           env=environment, timeout=120, check=False)  # fmt: skip
 
@@ -359,7 +361,7 @@ def test_one_line_out_for_each_line_in(regard: Regard, copy_folder: Path) -> Non
     assert len(done.lines) == len(lines)
     assert [done.lines[i] for i in (0, 1, 2, 12)] == ["abc", "", "d", "cd"]
     assert done.lines[7] == "a"
-    for said in ("text 4: 100 tokens, cut to 12", "line 5: not UTF-8 at byte 1; replaced", "line 8: 3 columns"):
+    for said in ("line 4: 100 tokens, cut to 12", "line 5: not UTF-8 at byte 1; replaced", "line 8: 3 columns"):
         assert said in done.err
     assert all(line.startswith("warning: ") for line in done.err.splitlines())
 
@@ -376,7 +378,7 @@ def test_over_long_line_far_down_is_named(regard: Regard, copy_folder: Path) -> 
     """In another chunk, with a batch of one."""
     done = regard("run", copy_folder, "--batch", "1", stdin=b"a\n" * 40 + b"b" * 20 + b"\n")
     assert len(done.lines) == 41
-    assert done.err == "warning: text 41: 20 tokens, cut to 12 (data.max_source)\n"
+    assert done.err == "warning: line 41: 20 tokens, cut to 12 (data.max_source)\n"
 
 
 def test_beam_and_batch_change_no_easy_answer(regard: Regard, copy_folder: Path) -> None:
@@ -473,6 +475,16 @@ def test_run_in_a_process_of_its_own(copy_folder: Path) -> None:
     assert done.stdout.startswith(b"abc\n")
     assert done.stdout.count(b"\n") == 2
     assert b"not UTF-8" in done.stderr
+
+
+def test_results_are_utf8_whatever_the_locale(copy_folder: Path) -> None:
+    words = ["run", copy_folder, "--input-column", "1", "--output-column", "日"]
+    given = "source\ttarget\nabc\t→\n".encode()
+    done = process(*words, stdin=given, variables={"PYTHONIOENCODING": "latin-1"})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode() == "source\ttarget\t日\nabc\t→\tabc\n"
+    done = process("check", "日.tsv", variables={"PYTHONIOENCODING": "latin-1"})
+    assert (done.returncode, done.stderr) == (66, b"error: \\u65e5.tsv: no such file\n")
 
 
 @pytest.mark.parametrize("verb", ["run", "laws", "score"])
@@ -656,6 +668,14 @@ def test_debug_shows_where_a_defect_is(monkeypatch: pytest.MonkeyPatch) -> None:
         cli.main()
 
 
+def test_debug_as_the_value_of_another_option_is_one(regard: Regard, copy_folder: Path) -> None:
+    done = regard("run", copy_folder, "--prefix", "--debug", stdin=b"abc\n")
+    assert (done.code, done.err, done.lines[0][:7]) == (0, "", "--debug")
+    assert regard("run", copy_folder, "--debug", stdin=b"abc\n").lines == ["abc"]
+    assert "--debug: no such file" in regard("check", "--", "--debug").err
+    assert "Usage" in regard("--debug").out
+
+
 def test_notes_can_not_steer_the_terminal(regard: Regard, tmp_path: Path) -> None:
     done = regard("task", "copy", "-n", "3", "-o", tmp_path / "a\x1b[2J.tsv")
     assert (done.code, done.err) == (0, f"wrote {tmp_path}/a\\x1b[2J.tsv\n")
@@ -683,12 +703,36 @@ def test_flags_out_of_all_bounds(regard: Regard, copy_folder: Path, words: list[
         (["--sample", "--n-best", "3"], "--sample draws one output"),
         (["--sample", "--beam", "3"], "--sample draws one output"),
         (["--min-length", "10", "--max-length", "5"], "--min-length 10 is more than --max-length 5"),
+        (["--seed", "0"], "they need --sample"),
+        (["--top-k", "0"], "they need --sample"),
+        (["--no-align"], "they need --json"),
+        (["--align"], "they need --json"),
+        (["--output-column", "output"], "it needs --input-column"),
+        (["--output-column", "x", "--format", "lines"], "it needs --input-column"),
     ],
 )
 def test_flags_that_contradict_each_other(
     refused: Callable[..., str], copy_folder: Path, words: list[str], said: str
 ) -> None:
     assert said in refused(2, "run", copy_folder, *words, stdin=b"abc\n")
+
+
+def test_a_table_without_named_columns_may_name_its_output(regard: Regard, copy_folder: Path) -> None:
+    done = regard("run", copy_folder, "--format", "tsv", "--output-column", "x", stdin=b"source\nabc\n")
+    assert (done.lines, done.err) == (["source\tx", "abc\tabc"], "")
+
+
+@pytest.mark.parametrize("words", [["--beam", "1"], ["--length-penalty", "1"], ["--prefix", "a"]])
+def test_flags_that_fill_nothing(
+    refused: Callable[..., str], small_model: Callable[..., Trained], tmp_path: Path, words: list[str]
+) -> None:
+    small_model("encoder").save(tmp_path / "m")
+    assert "only --n-best and --batch apply" in refused(2, "run", tmp_path / "m", *words, stdin=b"a[mask]\n")
+
+
+def test_flags_of_a_search_for_what_fills(regard: Regard, small_model: Callable[..., Trained], tmp_path: Path) -> None:
+    small_model("encoder").save(tmp_path / "m")
+    assert regard("run", tmp_path / "m", "--n-best", "2", "--batch", "1", stdin=b"a[mask]\n").code == 0
 
 
 def test_force_keeps_what_no_run_of_ours_wrote(refused: Callable[..., str], copy_file: Path, tmp_path: Path) -> None:

@@ -5,12 +5,18 @@ import json
 import tracemalloc
 import warnings
 from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
 from regard import trained
+from regard.data import builtin
+from regard.data.images import load_image
 from regard.data.lines import Layout
+from regard.errors import DataError, UsageError
 from regard.filter import Ask, Filter
+from regard.tasks import transduce
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import Trained
 
@@ -84,8 +90,37 @@ def test_lines(model: Trained) -> None:
 def test_tables(model: Trained) -> None:
     given = b"id\tword\n1\tabc\n2\n\n3\td\textra\n"
     out, told = through(model, Ask(Wish(), Layout(columns=("word",))), given)
-    assert out == ["id\tword\toutput", "1\tabc\tABC", "2\t\t", "", "3\td\textra\tD"]
-    assert told == ["warning: line 3: expected 2 columns, found 1; left empty"]
+    assert out == ["id\tword\toutput", "1\tabc\tABC", "2\t\t", "", "3\td\tD\textra"]
+    assert told == [
+        "warning: line 3: expected 2 columns, found 1; left empty",
+        "warning: line 5: 3 columns, the header has 2; the output stands before the others",
+    ]
+
+
+def test_blank_lines_before_the_first_with_text(model: Trained) -> None:
+    """They decide nothing, and stay blank lines."""
+    ask = Ask(Wish(batch=1), Layout(columns=("word",)))
+    out, told = through(model, ask, b"\n \n\nid\tword\n1\tabc\n\n")
+    assert (out, told) == (["", "", "", "id\tword\toutput", "1\tabc\tABC", ""], [])
+    out, told = through(model, ask, b'\n\n{"word": "abc"}\n')
+    assert (out, told) == (["", "", '{"word": "abc", "output": "ABC"}'], [])
+    out, told = through(model, ask, b"\n\n")
+    assert (out, told) == (["", ""], [])
+    with pytest.raises(DataError, match='line 2: found no column "word"; the columns are id'):
+        through(model, ask, b"\nid\n")
+
+
+def test_a_blank_first_line_is_answered_at_once(model: Trained) -> None:
+    out, _ = through(model, Ask(Wish(), as_json=True), b"\nab\n")
+    assert [json.loads(line)["text"] for line in out] == ["", "AB"]
+    out, _ = through(model, Ask(Wish()), b" \nab\n")
+    assert out == [" ", "AB"]
+    seen: list[tuple[int, int]] = []
+    ask = Ask(Wish(), Layout(columns=("a",)))
+    Filter(model, ask, print, lambda lines, size: seen.append((lines, size))).run(
+        io.BytesIO(b"\na\nb\n"), io.StringIO()
+    )
+    assert seen[-1] == (3, 5)
 
 
 def test_objects(model: Trained) -> None:
@@ -93,6 +128,36 @@ def test_objects(model: Trained) -> None:
     out, told = through(model, Ask(Wish(), Layout(columns=("word",), output="loud")), given)
     assert out == ['{"word": "abc", "n": 1.10, "loud": "ABC"}', '{"loud": ""}', "", '{"other": "x", "loud": ""}']
     assert [line[:17] for line in told] == ["warning: line 2: ", "warning: line 4: "]
+
+
+def test_a_key_that_is_there_already_ends_the_filter_at_its_line(model: Trained) -> None:
+    """Neither lost nor mistaken for an answer, wherever it stands first."""
+    out = io.StringIO()
+    given = io.BytesIO(b'{"a": "b"}\n{"a": "c", "output": "mine"}\n')
+    with pytest.raises(UsageError, match='line 2: the input has a key "output" already'):
+        Filter(model, Ask(Wish(), Layout(columns=("a",))), print).run(given, out)
+    assert out.getvalue() == '{"a": "b", "output": "B"}\n'
+
+
+def test_an_over_long_line_is_named_by_its_line(model: Trained) -> None:
+    """Of the input, its header counted."""
+    with pytest.warns(UserWarning, match="line 3: 20 tokens, cut to 12"):
+        through(model, Ask(Wish(), Layout(columns=("a",))), b"a\nb\n" + b"c" * 20)
+
+
+def test_a_picture_is_loaded_once(small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    builtin.write("captions", 2, tmp_path / "c.tsv")
+    monkeypatch.chdir(tmp_path)
+    loaded: list[str] = []
+
+    def load(reference: str, *more: Any) -> Any:
+        loaded.append(reference)
+        return load_image(reference, *more)
+
+    monkeypatch.setattr(transduce, "load_image", load)
+    out, _ = through(small_model("caption"), Ask(Wish(align=True), as_json=True), b"c.npz#0\nc.npz#1\n")
+    assert [len(json.loads(line)["source_tokens"]) for line in out] == [4, 4]
+    assert loaded == ["c.npz#0", "c.npz#1"]
 
 
 def test_n_best_in_columns(model: Trained) -> None:

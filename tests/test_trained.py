@@ -513,3 +513,26 @@ def test_answers_follow_weights_that_change(small_model: Callable[..., Trained])
     changed = model.run(["abc", "d"])
     assert changed != before
     assert changed == Trained(model.config, model.vocabulary, model.model).run(["abc", "d"])
+
+
+# ── pictures in a stream ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_picture_that_changes_between_lines_is_looked_at_again(
+    small_model: SmallModel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = small_model("caption")
+    counted = Counted(model, monkeypatch)
+    monkeypatch.chdir(tmp_path)
+    white, black = (np.full((1, 32, 32, 3), value, np.uint8) for value in (255, 0))
+    texts = {"white.npz": white, "p.npz": white, "again.npz": black}
+
+    def coming() -> Iterator[str]:
+        for name, pixels in [*texts.items(), ("p.npz", black)]:
+            np.savez(tmp_path / name, images=pixels)
+            yield f"{name}#0"
+
+    found = list(model.stream(coming(), wish=Wish(batch=1)))
+    assert [answer.probability for answer in found] == [found[0].probability] * 2 + [found[2].probability] * 2
+    assert found[0].probability != found[2].probability
+    assert sum(counted.asked) == 2

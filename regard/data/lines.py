@@ -6,13 +6,12 @@ jsonl    some keys of an object are read, and the output is one key more
 """
 
 import codecs
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import Any, Protocol
 
-from regard.data.read import Flaw, header_names, json_line, listed, nearest, position, quote, texts_of
+from regard.data.read import Flaw, header_names, json_line, json_object, listed, nearest, position, quote, texts_of
 from regard.errors import DataError, UsageError
 
 BLOCK = 1 << 18  # bytes that are read at once, at most
@@ -102,7 +101,13 @@ class Format(Protocol):
         """The first line with the output in it, if it is no more than the names of columns."""
 
     def read(self, line: str) -> tuple[str, ...]:
-        """The columns for the model, all empty for an empty line; an error says what is wrong with the line."""
+        """The columns for the model, all empty for an empty line.
+
+        A DataError says what is wrong with the line, a UsageError that there is no place for its output.
+        """
+
+    def surplus(self, line: str) -> str:
+        """What a line has too much, if it has; it is read all the same."""
 
     def write(self, line: str, output: Output) -> str:
         """The line with the output; an empty line stays empty."""
@@ -128,6 +133,11 @@ class Layout:
         if not self.output.strip() or self.output != self.output.translate(CLEAN):
             raise UsageError(f"--output-column {quote(self.output)}: expected a name without tabs")
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole line is read, so that the first line decides nothing."""
+        return self.format == "lines" or not (self.format or self.columns)
+
     def suited(self, wanted: Sequence[str], count: int, first: str) -> Format:
         """The format for a model that reads `count` columns, in its data called as `wanted` says."""
         kind = self.format or self.guess(first)
@@ -142,7 +152,7 @@ class Layout:
         return Objects(columns, self.output, self.count) if kind == "jsonl" else Table(columns, self.output, self.count)
 
     def guess(self, first: str) -> str:
-        if not self.columns:
+        if self.is_whole:
             return "lines"
         named = not any(name.isdecimal() for name in self.columns)
         return "jsonl" if named and first.lstrip().startswith("{") else "tsv"
@@ -156,6 +166,9 @@ class Whole:
 
     def read(self, line: str) -> tuple[str, ...]:
         return tuple(line.split("\t"))
+
+    def surplus(self, line: str) -> str:
+        return ""
 
     def write(self, line: str, output: Output) -> str:
         """Texts stand side by side with tabs between them."""
@@ -189,7 +202,7 @@ class Table:
         if 1 <= position(name) <= len(labels):
             return position(name) - 1
         near = nearest(name, labels)
-        raise DataError(f"line 1: found no column {quote(name)}{near}; the columns are {listed(labels)}")
+        raise DataError(f"found no column {quote(name)}{near}; the columns are {listed(labels)}")
 
     def read(self, line: str) -> tuple[str, ...]:
         if not line:
@@ -199,14 +212,19 @@ class Table:
             raise DataError(f"expected {max(self.width, max(self.places) + 1)} columns, found {len(fields)}")
         return tuple(fields[place] for place in self.places)
 
+    def surplus(self, line: str) -> str:
+        found = line.count("\t") + 1
+        return f"{found} columns, the header has {self.width}" if 0 < self.width < found else ""
+
     def write(self, line: str, output: Output) -> str:
+        """Under its name in the header, however many columns the line has; those without a name come after it."""
         if not line:
             return ""
-        missing = "\t" * (self.width - 1 - line.count("\t"))  # so that the output of a short line has its place
-        if output.record is not None:
-            return f"{line}{missing}\t{json_line(output.record)}"
-        texts = [text.translate(CLEAN) for text in output.texts]
-        return "\t".join([line + missing, *texts, *[""] * (len(self.names) - len(texts))])
+        fields = line.split("\t")
+        width = self.width or len(fields)
+        made = [text.translate(CLEAN) for text in output.texts] if output.record is None else [json_line(output.record)]
+        missing, fewer = [""] * (width - len(fields)), [""] * (len(self.names) - len(made))
+        return "\t".join([*fields[:width], *missing, *made, *fewer, *fields[width:]])
 
 
 class Objects:
@@ -223,10 +241,16 @@ class Objects:
     def read(self, line: str) -> tuple[str, ...]:
         if not line.strip():
             return ("",) * len(self.columns)
-        found = texts_of(line, self.columns)
+        known = json_object(line)
+        if isinstance(known, dict) and self.output in known:
+            raise UsageError(f"the input has a key {quote(self.output)} already; choose another --output-column")
+        found = known if isinstance(known, Flaw) else texts_of(line, known, self.columns)
         if isinstance(found, Flaw):
             raise DataError(found.text)
         return tuple(found)
+
+    def surplus(self, line: str) -> str:
+        return ""
 
     def write(self, line: str, output: Output) -> str:
         """With the key at the end; what is no object becomes one that has nothing else."""
@@ -234,17 +258,7 @@ class Objects:
             return ""
         texts = list(output.texts) if self.count > 1 else "".join(output.texts)
         pair = {self.output: texts if output.record is None else output.record}
-        known = keys_of(line)
-        if not known:
+        known = json_object(line)
+        if isinstance(known, Flaw) or not known:
             return json_line(pair)
-        if self.output in known:
-            return json_line({**known, **pair})
         return f"{line.rstrip()[:-1].rstrip()}, {json_line(pair)[1:]}"
-
-
-def keys_of(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None

@@ -334,12 +334,13 @@ _JSON = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 def _json_records(lines: Source) -> Iterator[Record]:
     for line in lines:
         if line.flaw is None and line.text.strip(EMPTY):
-            parsed = _parse(line.text)
+            parsed = json_object(line.text)
             line.flaw, line.keyed = (parsed, None) if isinstance(parsed, Flaw) else (None, parsed)
         yield line
 
 
-def _parse(text: str) -> dict[str, Any] | Flaw:
+def json_object(text: str) -> dict[str, Any] | Flaw:
+    """The object on a line, its numbers as texts; or what is wrong with it."""
     try:
         value = _JSON.decode(text)
     except (ValueError, RecursionError) as error:
@@ -569,12 +570,9 @@ def _pick_keys(record: Record, choice: Choice) -> list[str] | Flaw:
     return values
 
 
-def texts_of(line: str, names: Sequence[str]) -> list[str] | Flaw:
-    """The texts under some keys of a JSON object, or what is wrong with it."""
-    parsed = _parse(line)
-    if isinstance(parsed, Flaw):
-        return parsed
-    return _pick_keys(Record(0, line, [], None, parsed), Choice(tuple(names), False))
+def texts_of(line: str, keyed: dict[str, Any], names: Sequence[str]) -> list[str] | Flaw:
+    """The texts under some keys of the JSON object on a line, or what is wrong with it."""
+    return _pick_keys(Record(0, line, [], None, keyed), Choice(tuple(names), False))
 
 
 def header_names(fields: Sequence[str], wanted: Sequence[str]) -> list[str]:

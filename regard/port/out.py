@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from regard.config import nearest
+from regard.data.read import escape
 from regard.errors import RegardError, UsageError
 from regard.folder import write_file
 from regard.port import ctranslate2, hf
@@ -18,8 +19,8 @@ HF_WITH_TOKENS = """\
 import torch
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-model = AutoModelForSeq2SeqLM.from_pretrained("{folder}")
-tokenizer = AutoTokenizer.from_pretrained("{folder}")
+model = AutoModelForSeq2SeqLM.from_pretrained({folder!r})
+tokenizer = AutoTokenizer.from_pretrained({folder!r})
 batch = tokenizer(["a text"], return_tensors="pt", padding=True)
 with torch.inference_mode():
     written = model.generate(input_ids=batch["input_ids"], attention_mask=batch["attention_mask"])
@@ -30,8 +31,8 @@ import regard
 import torch
 from transformers import AutoModelForSeq2SeqLM
 
-model = AutoModelForSeq2SeqLM.from_pretrained("{folder}")
-ours = regard.load("{model}")  # for the tokens, which a tokenizer of transformers can not express
+model = AutoModelForSeq2SeqLM.from_pretrained({folder!r})
+ours = regard.load({model!r})  # for the tokens, which a tokenizer of transformers can not express
 source = torch.tensor([ours.item("a text").source])
 with torch.inference_mode():
     written = model.generate(input_ids=source, attention_mask=torch.ones_like(source))
@@ -42,10 +43,10 @@ import ctranslate2
 import regard
 from regard.port.ctranslate2 import names
 
-ours = regard.load("{model}")  # for the tokens
+ours = regard.load({model!r})  # for the tokens
 source, target = names(ours.vocabulary.source), names(ours.vocabulary.target)
 never = [[target[id]] for id in {never}]
-translator = ctranslate2.Translator("{folder}", compute_type="float32")  # or int8
+translator = ctranslate2.Translator({folder!r}, compute_type="float32")  # or int8
 tokens = [source[id] for id in ours.item("a text").source[:-1]]  # it puts the end after them by itself
 found = translator.translate_batch([tokens], beam_size={beam}, length_penalty={penalty}, suppress_sequences=never,
                                    min_decoding_length=0, max_decoding_length={longest})
@@ -113,18 +114,18 @@ def page(engine: str, trained: Trained, model: str | Path, place: Path) -> str:
     """README.md of the folder."""
     way, c = WAYS[engine], trained.config
     code = way.code(trained).format(
-        folder=place,
-        model=model,
+        folder=str(place),
+        model=str(model),
         never=never(trained),
         beam=c.search.beam,
         penalty=c.search.length_penalty,
         longest=c.data.max_target,
     )
     return PAGE.format(
-        name=place.name,
+        name=escape(place.name),
         engine=way.name,
         word=engine,
-        model=model,
+        model=escape(str(model)),
         code=code,
         longest=c.data.max_target,
         ratio=c.search.length_ratio,

@@ -28,6 +28,7 @@ from regard.tasks.loss import NOTHING_JUDGED, judged, token_loss
 from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
 HOLE = "[mask]"
+NO_SEARCH = "holes are filled by their likeliest tokens: only --n-best and --batch apply to the task fill"
 
 
 def encoded(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -106,9 +107,7 @@ class Fill:
             or wish.max_length
             or wish.constrained
         ):
-            raise UsageError(
-                "holes are filled by their likeliest tokens: only --n-best and --batch apply to the task fill"
-            )
+            raise UsageError(NO_SEARCH)
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
             for i, states_SD in zip(run, encoded(model, [items[i].source for i in run]), strict=True):

@@ -134,6 +134,9 @@ def test_table_with_a_header() -> None:
     assert table.write("go\t7\tV;PST", Output(("went", "goed"))) == "go\t7\tV;PST\twent\tgoed"
     assert table.write("go\t7\tV;PST", Output(("went",))) == "go\t7\tV;PST\twent\t"
     assert table.write("go", Output(("",))) == "go\t\t\t\t"
+    assert table.write("go\t7\tV\tx\ty", Output(("went", "goed"))) == "go\t7\tV\twent\tgoed\tx\ty"
+    assert table.write("go\t7\tV\tx", Output((), {"text": "went"})) == 'go\t7\tV\t{"text": "went"}\t\tx'
+    assert (table.surplus("go\t7\tV"), table.surplus("go\t7\tV\tx")) == ("", "4 columns, the header has 3")
     assert (table.read(""), table.write("", Output(("",)))) == (("", ""), "")
     with pytest.raises(DataError, match="expected 3 columns, found 1"):
         table.read("go")
@@ -168,11 +171,23 @@ def test_objects_with_other_outputs() -> None:
     objects = suited(Layout("jsonl", ("a",), "made", 2))
     assert json.loads(objects.write('{"a": "x"}', Output(("y", "z")))) == {"a": "x", "made": ["y", "z"]}
     assert json.loads(objects.write('{"a": "x"}', Output((), {"text": "y"})))["made"] == {"text": "y"}
-    assert json.loads(objects.write('{"made": 1, "a": "x"}', Output(("y",)))) == {"made": ["y"], "a": "x"}
     assert objects.write("{}", Output(("",))) == '{"made": [""]}'
     assert objects.write("broken", Output(("",))) == '{"made": [""]}'
     assert (objects.read(" "), objects.write(" ", Output(("",)))) == (("",), "")
     assert objects.read('{"a": 1.10}') == ("1.10",)
+
+
+@pytest.mark.parametrize("number", ["9" * 5000, "1e999", "0." + "123456789" * 4, "NaN"])
+def test_numbers_of_other_keys_stay_whatever_they_are(number: str) -> None:
+    objects = suited(Layout("jsonl", ("a",)))
+    line = f'{{"n": {number}, "a": "x"}}'
+    assert objects.read(line) == ("x",)
+    assert objects.write(line, Output(("y",))) == f'{{"n": {number}, "a": "x", "output": "y"}}'
+
+
+def test_a_key_that_is_there_already_is_refused() -> None:
+    with pytest.raises(UsageError, match='has a key "output" already; choose another --output-column'):
+        suited(Layout("jsonl", ("a",))).read('{"output": 1.10, "a": "x"}')
 
 
 @pytest.mark.parametrize("line", ['{"a"', "[1]", '{"b": "x"}', '{"a": null}', '{"a": "\\ud800"}'])

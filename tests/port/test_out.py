@@ -1,5 +1,6 @@
 """What other engines make of our models: the same tokens greedily, the same probabilities, and clear refusals."""
 
+import ast
 import json
 import math
 import re
@@ -19,7 +20,7 @@ from regard.models.build import build
 from regard.port import ctranslate2 as to_ctranslate2
 from regard.port import hf
 from regard.port.fit import never
-from regard.port.out import out
+from regard.port.out import out, page
 from regard.tasks.task import Wish
 from regard.tasks.transduce import Transduce
 from regard.trained import Trained
@@ -216,6 +217,18 @@ def test_the_page_in_the_folder_tells_the_truth(engine: str, kind: Kind, tmp_pat
     answer = trained.run([TEXTS[0]], wish=Wish(max_length=trained.config.data.max_target))[0].text
     assert done.stdout.strip() in (answer.strip(), str([answer]))
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".")] == []
+
+
+@pytest.mark.parametrize("kind", ["bpe", "characters"])
+def test_the_page_of_a_folder_with_any_name(kind: Kind, tmp_path: Path) -> None:
+    place, model = tmp_path / 'w"x{y}' / "out\nwards\\", tmp_path / "m'`\udcff\""
+    text = page("hf", made(TIED, True, kind), model, place)
+    code = re.findall(r"^```python\n(.*?)^```", text, re.MULTILINE | re.DOTALL)[0]
+    named = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    assert str(place) in named
+    assert (str(model) in named) == (kind == "characters")
+    assert text.startswith("# out\\nwards\\, for Hugging Face")
+    text.encode()
 
 
 @pytest.mark.parametrize(
