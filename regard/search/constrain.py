@@ -7,6 +7,7 @@ time is never written. So no output breaks a constraint, and no search runs into
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ from regard.data.ragged import Numbers, ragged
 from regard.data.read import quote
 from regard.data.tokens import END, REPLACEMENT, UNKNOWN, Tokenizer
 from regard.errors import UsageError
-from regard.search.languages import Both, Choices, Language, Phrases, Remembered, holds
+from regard.search.languages import Both, Choices, Language, Phrases, Remembered, Without, holds
 from regard.search.pattern import Pattern
 
 NOWHERE = -1  # the state of a row that is no part of the beam any more
 FIRST = 0
 MOST_KEPT = 4096  # masks that are remembered
 MOST_TRIED = 200_000  # states that are looked through for one that ends
+SHOWN = 3  # texts that an error names
 MOST_TOKENS = 1 << 16  # a text that needs more is none
 
 Tail = tuple[int, ...]
@@ -321,25 +323,31 @@ def ends_of(tokens: Tail) -> list[Tail]:
 
 
 def constraint(tokenizer: Tokenizer, pattern: str, choices: Sequence[str], required: Sequence[str],
-               banned: Iterable[Tail]) -> Constraint | None:  # fmt: skip
-    """What outputs must match, be among and hold, as one; none if nothing is asked of them."""
-    phrases = tuple(dict.fromkeys(phrase for phrase in required if phrase))
-    name = described(pattern, choices, phrases)
-    parts: list[Language] = [*([Pattern(pattern)] if pattern else []), *([Phrases(phrases)] if phrases else [])]
-    language = Remembered(Both(*parts) if len(parts) == 2 else parts[0]) if parts else None
+               banned: Sequence[str]) -> Constraint | None:  # fmt: skip
+    """What outputs must match, be among, hold and not hold, as one; none if nothing is asked of them."""
+    phrases, without = (tuple(dict.fromkeys(text for text in texts if text)) for texts in (required, banned))
+    name = described(pattern, choices, phrases, without)
+    parts: list[Language] = [*([Pattern(pattern)] if pattern else []), *([Phrases(phrases)] if phrases else []),
+                             *([Without(without)] if without else [])]  # fmt: skip
+    language = Remembered(reduce(Both, parts)) if parts else None
     if choices:
         fitting = Choices(text for text in choices if language is None or holds(language, text))
         if not fitting.lines:
             raise UsageError(f"found no text {name}")
-        return Constraint(fitting, spellings(tokenizer), banned, name)
+        return Constraint(fitting, spellings(tokenizer), name=name)
     if language is None:
         return None
-    return Constraint(language, spellings(tokenizer, unknown=not pattern), banned, name)
+    return Constraint(language, spellings(tokenizer, unknown=not pattern), name=name)
 
 
-def described(pattern: str, choices: Sequence[str], phrases: Sequence[str]) -> str:
+def described(pattern: str, choices: Sequence[str], phrases: Sequence[str], without: Sequence[str]) -> str:
     """The constraints as they continue "a text …"."""
     parts = [f"that matches {quote(pattern)}"] if pattern else []
     parts += [f"among the {len(choices)} choices"] if choices else []
-    parts += [f"that holds {', '.join(map(quote, phrases))}"] if phrases else []
+    parts += [f"that holds {some(phrases)}"] if phrases else []
+    parts += [f"that does not hold {some(without)}"] if without else []
     return " and ".join(parts)
+
+
+def some(texts: Sequence[str]) -> str:
+    return ", ".join(map(quote, texts[:SHOWN])) + (" …" if len(texts) > SHOWN else "")

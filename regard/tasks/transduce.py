@@ -118,7 +118,7 @@ class Transduce:
 
     def demands(self, items: Sequence[Item], wish: Wish, device: torch.device) -> tuple[Demands, Rules]:
         """What each output, and what every output must obey."""
-        prefix, rules = self.known_ids(wish.prefix, "prefix"), self.rules(wish)
+        prefix, rules = self.prefix_ids(wish.prefix), self.rules(wish)
         limits = [self.limit(item, wish) for item in items]
         if rules.constraint is not None:
             fixed = wish.max_length is not None
@@ -129,7 +129,7 @@ class Transduce:
     def likelihood(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> list[Answer]:
         """The targets of the items as answers, with the log probability the model gives them."""
         found: dict[int, Answer] = {}
-        free = replace(wish, pattern="", choices=(), required=())
+        free = replace(wish, pattern="", choices=(), required=(), banned=())
         for run in runs(items, wish.batch):
             reading, demand, rules = self.begin(model, [items[i] for i in run], free)
             targets = [items[i].target for i in run]
@@ -139,26 +139,27 @@ class Transduce:
 
     def rules(self, wish: Wish) -> Rules:
         """What the wish forbids, and tags: they name a source, they are never written."""
-        banned = tuple(self.known_ids(text, "banned") for text in wish.banned)
         tags = tuple(range(len(SPECIALS), len(SPECIALS) + len(self.vocabulary.target.tags)))
-        grams = tuple(gram for gram in banned if gram)
         never = (*Rules().never, *tags)
-        return Rules(self.first, wish.min_length, wish.no_repeat, grams, never, self.constraint(wish, grams))
+        return Rules(self.first, wish.min_length, wish.no_repeat, never=never, constraint=self.constraint(wish))
 
-    def constraint(self, wish: Wish, banned: tuple[tuple[int, ...], ...]) -> Constraint | None:
-        """What the wish demands of the text; kept, because it learns about the vocabulary as it is used."""
-        if not wish.constrained:
+    def constraint(self, wish: Wish) -> Constraint | None:
+        """What the wish demands of the text; kept, because it learns about the vocabulary as it is used.
+
+        What is banned is a text and not its tokens: other tokens can spell it too.
+        """
+        asked = (wish.pattern, wish.choices, wish.required, wish.banned)
+        if not any(asked):
             return None
-        asked = (wish.pattern, wish.choices, wish.required, banned)
         if self.kept[0] != asked:
             self.kept = (asked, constraint(self.vocabulary.target, *asked))
         return self.kept[1]
 
-    def known_ids(self, text: str, what: str) -> tuple[int, ...]:
-        """A text that outputs must begin with or avoid; one the model has no tokens for can be neither."""
+    def prefix_ids(self, text: str) -> tuple[int, ...]:
+        """A text that outputs must begin with; the model must have tokens for it."""
         ids = self.vocabulary.target.encode(text).ids
         if UNKNOWN in ids:
-            raise UsageError(f"{what} text {text!r}: holds a word that is not in the model's vocabulary")
+            raise UsageError(f"prefix text {text!r}: holds a word that is not in the model's vocabulary")
         return ids
 
     def limit(self, item: Item, wish: Wish) -> int:

@@ -3,7 +3,7 @@
 import datetime
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -131,13 +131,35 @@ def test_words_have_one_space_between_them(make: Callable[[str], Made]) -> None:
 def test_constraints_and_other_rules(make: Callable[[str], Made]) -> None:
     made = make("bpe")
     assert all(re.fullmatch(r"1999-\d\d", text) for text in made.texts(Wish(pattern=r"\d{4}-\d\d", prefix="1999")))
-    without = made.texts(Wish(pattern=DATE, banned=("0",), beam=2))
-    banned = set(made.task.known_ids("0", "banned"))
-    assert all(re.fullmatch(DATE, text) for text in without)
-    assert not banned & {token for each in made.ask(Wish(pattern=DATE, banned=("0",))) for token in each.tokens}
     assert set(made.texts(Wish(pattern="a{9}", no_repeat=1, min_length=30))) == {"a" * 9}
     long = made.ask(Wish(pattern="[0-9]*", min_length=6, max_length=8))
     assert all(6 <= len(answer.tokens) <= 8 for answer in long)
+
+
+@each_kind
+@pytest.mark.parametrize("wish", [Wish(), Wish(beam=3, min_length=4), Wish(sampling=Sampling(3))])
+def test_what_is_banned_is_not_written_in_any_spelling(make: Callable[[str], Made], kind: str, wish: Wish) -> None:
+    """A byte, a character and a subword can spell the same text; with a constraint and without."""
+    made = make(kind)
+    banned = ("1", "0-", "9")
+    assert any(text in found for found in made.texts(replace(wish, pattern="[0-9- ]{9,}")) for text in banned)
+    for pattern in ("", "[0-9- ]*"):
+        found = made.texts(replace(wish, pattern=pattern, banned=banned))
+        assert not [text for text in found if any(each in text for each in banned)]
+        assert pattern == "" or all(re.fullmatch(pattern, text) for text in found)
+
+
+def test_bans_that_leave_nothing_are_refused(make: Callable[[str], Made]) -> None:
+    for kind in ("characters", "bpe"):
+        made = make(kind)
+        with pytest.raises(UsageError, match=r'found no text that matches "1.4." and that does not hold "1"'):
+            made.texts(Wish(pattern="1{4}", banned=("1",)))
+        with pytest.raises(UsageError, match='among the 2 choices and that does not hold "9"'):
+            made.texts(Wish(choices=("1999", "1929"), banned=("9",)))
+        assert set(made.texts(Wish(choices=("1999", "2000"), banned=("9",)))) == {"2000"}
+        with pytest.raises(UsageError, match='the prefix can not begin a text that does not hold "99"'):
+            made.texts(Wish(prefix="199", banned=("99",)))
+        assert made.texts(Wish(banned=("",))) == made.texts(Wish())
 
 
 def test_limits_are_lifted_unless_they_are_given(make: Callable[[str], Made]) -> None:
