@@ -130,6 +130,7 @@ class Constraint:
         self.language, self.size, self.name = language, spelled.size, name
         self.spelled = spelled
         self.first, self.later = Bytes(spelled.first), Bytes(spelled.later)
+        self.texts = len(language.lines) if isinstance(language, Choices) else math.inf  # that there are, at most
         self.banned = frozenset(banned)
         self.tails = {gram[:length] for gram in self.banned for length in range(len(gram))} | {()}
         self.in_banned = sorted({token for gram in self.banned for token in gram})

@@ -29,6 +29,8 @@ from regard.search.write import Hypothesis, given, greedy, sample
 from regard.tasks.loss import NOTHING_JUDGED, Judged, fed_states, judged, token_loss
 from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
+TIMES_WIDER = 2  # that a beam is doubled to find texts which differ
+
 
 class Transduce:
     """Next token of the target, given the source and the target so far."""
@@ -79,20 +81,57 @@ class Transduce:
     @torch.inference_mode()
     def answer(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
         """One answer for each item, in order; items of similar length share a batch, which changes no answer."""
+        found = self.search_all(model, items, wish, numbers)
+        if wish.n_best > 1 and wish.beam > 1 and wish.sampling is None:
+            found = self.widened(model, items, wish, numbers, found)
+        return [self.spell(each[: max(1, wish.n_best)]) for each in found]
+
+    def search_all(self, model: Model | Engine, items: Sequence[Item], wish: Wish,
+                   numbers: Sequence[int]) -> list[list[Hypothesis]]:  # fmt: skip
+        """For each item all that a search finds, best first."""
         if isinstance(model, Engine) and items and wish.is_simple:
-            return [self.spell(each) for each in self.search_whole(model, items, wish)]
-        found: dict[int, Answer] = {}
+            return self.search_whole(model, items, wish)
+        found: dict[int, list[Hypothesis]] = {}
         for run in runs(items, wish.batch):
             hypotheses = self.search(model, [items[i] for i in run], wish, [numbers[i] for i in run])
-            found.update({i: self.spell(best) for i, best in zip(run, hypotheses, strict=True)})
+            found.update(zip(run, hypotheses, strict=True))
         return [found[i] for i in range(len(items))]
+
+    def widened(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int],
+                found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:  # fmt: skip
+        """Different texts only; where these are too few and there may be more, a beam twice as wide looks for them.
+
+        A beam that finds fewer than its width has found everything there is.
+        """
+        different, going = [self.different(each) for each in found], list(range(len(items)))
+        wanted = min(wish.n_best, wish.beam, self.most_texts(wish))
+        full = [len(each) == wish.beam for each in found]
+        for _ in range(TIMES_WIDER):
+            going = [i for i in going if full[i] and len(different[i]) < wanted]
+            if not going:
+                break
+            wish = replace(wish, beam=2 * wish.beam, batch=max(1, wish.batch // 2))
+            more = self.search_all(model, [items[i] for i in going], wish, [numbers[i] for i in going])
+            for i, each in zip(going, more, strict=True):
+                different[i], full[i] = self.different([*different[i], *each]), len(each) == wish.beam
+        return different
+
+    def most_texts(self, wish: Wish) -> float:
+        made = self.constraint(wish)
+        return math.inf if made is None else made.texts
+
+    def different(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The best spelling of each text, best first."""
+        kept: dict[str, Hypothesis] = {}
+        for each in sorted(hypotheses, key=lambda found: (-found.score, found.tokens)):
+            kept.setdefault(self.vocabulary.target.decode(each.tokens), each)
+        return list(kept.values())
 
     def search_whole(self, engine: Engine, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
         """All items in one search: the engine makes its batches itself."""
         source, mask_BS = self.sources(items)
         demand, rules = self.demands(items, wish, engine.device)
-        found = engine.search(source, mask_BS, demand, rules, wish.beam, wish.batch, wish.length_penalty)
-        return [each[: max(1, wish.n_best)] for each in found]
+        return engine.search(source, mask_BS, demand, rules, wish.beam, wish.batch, wish.length_penalty)
 
     def search(
         self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]
@@ -107,8 +146,7 @@ class Transduce:
 
     def search_beam(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
         reading, demand, rules = self.begin(model, items, wish)
-        found = beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty)
-        return [each[: max(1, wish.n_best)] for each in found]
+        return beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty)
 
     def begin(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> tuple[Any, Demands, Rules]:
         """What a search starts from."""

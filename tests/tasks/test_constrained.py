@@ -162,6 +162,36 @@ def test_bans_that_leave_nothing_are_refused(make: Callable[[str], Made]) -> Non
         assert made.texts(Wish(banned=("",))) == made.texts(Wish())
 
 
+@pytest.mark.parametrize("kind", ["characters", "bpe", "unigram"])
+def test_the_next_best_are_different_texts(make: Callable[[str], Made], kind: str) -> None:
+    """One text has many spellings; the best of them stands for it."""
+    made = make(kind)
+    two = tuple(sorted(set(made.targets))[:2])
+    for wish, counts in ((Wish(choices=two), {1, 2}), (Wish(pattern="[ab]{1,2}"), {3}), (Wish(max_length=4), {3})):
+        plain = made.ask(replace(wish, beam=3), 4)
+        for answer, first in zip(made.ask(replace(wish, beam=3, n_best=3), 4), plain, strict=True):
+            assert len({each.text for each in answer.alternatives}) == len(answer.alternatives)
+            assert len(answer.alternatives) in counts
+            scores = [each.score for each in answer.alternatives]
+            assert scores == sorted(scores, reverse=True)
+            assert answer.score >= first.score
+
+
+def test_texts_that_are_not_there_are_not_looked_for_again(make: Callable[[str], Made]) -> None:
+    made, widths = make("characters"), list[int]()
+    task = Transduce(made.task.config, made.task.vocabulary)
+    search = task.search_beam
+    task.search_beam = lambda *given: (widths.append(given[2].beam), search(*given))[1]  # type: ignore[method-assign]
+    for wish, count, expected in (
+        (Wish(choices=("ab",), beam=3, n_best=3), 1, [3]),  # there is but one
+        (Wish(pattern="1|2", beam=8, n_best=8), 2, [8]),  # all spellings were found: two bytes and two characters
+        (Wish(pattern="1{9}|2{9}", beam=4, n_best=4), 2, [4, 8, 16]),
+    ):
+        (found,) = task.answer(made.model, made.items[:1], wish, [0])
+        assert (len(found.alternatives) <= count, widths) == (True, expected)
+        widths.clear()
+
+
 def test_limits_are_lifted_unless_they_are_given(make: Callable[[str], Made]) -> None:
     made = make("bytes")
     assert set(made.texts(Wish(pattern="(?:abc){50}"), 2)) == {"abc" * 50}
