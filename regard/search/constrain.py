@@ -162,21 +162,31 @@ class Constraint:
         """For each row and next token how much of what is required would be there, up to `language.total`."""
         return torch.stack([self.met_after(state) for state in state_R.tolist()]).to(state_R.device)
 
-    def limits(self, limits: Sequence[int], prefix: Sequence[int], fixed: bool, longest: int) -> list[int]:
+    def limits(
+        self, limits: Sequence[int], prefix: Sequence[int], fixed: bool, longest: int, bounded: bool = False
+    ) -> list[int]:
         """The limits, lifted where nothing legal is that short; `fixed` ones are not lifted but refused.
 
         A list ends by itself, so with one the length of a source need not guess how long an output may become: all of
-        it can be written, up to the `longest` length that the model was made for.
+        it can be written, up to the `longest` length that the model was made for. Nothing longer is tried if it is
+        `bounded` by that.
         """
         begun = self.begin(prefix)
         most = self.language.most(self.language.start)
         asked = limits if fixed or most == math.inf else [max(limit, min(int(most), longest)) for limit in limits]
         room = max(min(asked, default=0) - len(prefix), 0)
         least = len(prefix) + (room if self.reaches(begun, 0, room) else self.least_length(begun, room))
-        if fixed and least > max([len(prefix), *asked]):
-            raise UsageError(f"max_length {max(asked)}: the shortest text {self.name} has {least} tokens; "
-                             "allow more, or change what is asked of outputs")  # fmt: skip
+        if (fixed and least > max([len(prefix), *asked])) or (bounded and least > longest):
+            raise self.too_long(least, max(asked), longest, bounded)
         return [max(limit, least) for limit in asked]
+
+    def too_long(self, least: int, asked: int, longest: int, bounded: bool) -> UsageError:
+        if least <= longest:
+            return UsageError(f"max_length {asked}: the shortest text {self.name} has {least} tokens; "
+                              "allow more, or change what is asked of outputs")  # fmt: skip
+        cure = "" if bounded else ", or leave out max_length to try longer ones"
+        return UsageError(f"the shortest text {self.name} has {least} tokens, "
+                          f"expected at most {longest} (data.max_target); ask for something shorter{cure}")  # fmt: skip
 
     # ── states ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

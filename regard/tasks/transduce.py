@@ -1,6 +1,7 @@
 """A source in, a target out: the task of the lineage, for texts and, as captions, for pictures."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -43,6 +44,7 @@ class Transduce:
         # Without an encoder source and target are one text, and what stands between them is the separator.
         self.first = SEPARATOR if c.encoder.kind == "none" else START
         self.last = () if c.encoder.kind == "none" else (END,)
+        self.told: set[int] = set()  # lengths that were warned of
         self.kept: tuple[object, Constraint | None] = ((), None)  # the last constraint, and what it was made of
 
     def columns(self) -> Columns:
@@ -158,9 +160,10 @@ class Transduce:
         """What each output, and what every output must obey."""
         prefix, rules = self.prefix_ids(wish.prefix), self.rules(wish)
         limits = [self.limit(item, wish) for item in items]
+        self.tell_cut(wish)
         if rules.constraint is not None:
-            fixed = wish.max_length is not None
-            limits = rules.constraint.limits(limits, prefix, fixed, self.config.data.max_target)
+            fixed, longest = wish.max_length is not None, self.config.data.max_target
+            limits = rules.constraint.limits(limits, prefix, fixed, longest, self.bounded)
         return demands(limits, [prefix] * len(items), device), rules
 
     @torch.inference_mode()
@@ -198,7 +201,21 @@ class Transduce:
         ids = self.vocabulary.target.encode(text).ids
         if UNKNOWN in ids:
             raise UsageError(f"prefix text {text!r}: holds a word that is not in the model's vocabulary")
+        if self.bounded and len(ids) > (longest := self.config.data.max_target):
+            raise UsageError(f"the prefix has {len(ids)} tokens, expected at most {longest} (data.max_target)")
         return ids
+
+    @property
+    def bounded(self) -> bool:
+        """Whether nothing longer than data.max_target can be written at all: there are vectors for no more places."""
+        return getattr(self.config.decoder, "position", "none") == "learned"
+
+    def tell_cut(self, wish: Wish) -> None:
+        """A warning, once, that outputs will be shorter than was allowed."""
+        longest = self.config.data.max_target
+        if wish.max_length is not None and wish.max_length > longest and wish.max_length not in self.told:
+            self.told.add(wish.max_length)
+            warnings.warn(f"max_length {wish.max_length}: cut to {longest} (data.max_target)", stacklevel=2)
 
     def limit(self, item: Item, wish: Wish) -> int:
         """The longest output of one source: its own length decides, never that of its batch mates."""

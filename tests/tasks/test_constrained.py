@@ -202,6 +202,42 @@ def test_limits_are_lifted_unless_they_are_given(make: Callable[[str], Made]) ->
         made.texts(Wish(pattern="a+", prefix="b"))
 
 
+@pytest.fixture
+def learned(make: Callable[[str], Made]) -> Made:
+    """A model with a vector for each of 24 places and no more."""
+    known = make("characters")
+    c = config.resolve("transformer", None, ["decoder.position=learned", "data.max_target=24", "tokens.shared=false",
+        "encoder.width=16", "decoder.width=16", "encoder.heads=2", "decoder.heads=2", "encoder.layers=1",
+        "decoder.layers=1"])  # fmt: skip
+    vocabulary = known.task.vocabulary
+    model = build(c, vocabulary.source.size, vocabulary.target.size, seed=1).eval()
+    return Made(Transduce(c, vocabulary), model, known.items, known.targets)
+
+
+def test_no_limit_is_lifted_beyond_learned_positions(learned: Made) -> None:
+    assert {len(text) for text in learned.texts(Wish(pattern="[0-9]{24}"), 2)} == {24}
+    for wish in (Wish(pattern="[0-9]{40}"), Wish(pattern="[0-9]{40}", max_length=50, beam=2)):
+        with pytest.raises(UsageError, match=r"\{40\}\" has 40 tokens, .* at most 24 \(data.max_target\)"):
+            learned.texts(wish)
+    with pytest.raises(UsageError, match=r"the prefix has 25 tokens, .* at most 24 \(data.max_target\)"):
+        learned.texts(Wish(prefix="1" * 25))
+    assert {len(text) for text in learned.texts(Wish(prefix="1" * 24), 2)} == {24}
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_max_length_that_is_cut_is_told_once(make: Callable[[str], Made], learned: Made) -> None:
+    with pytest.warns(UserWarning, match=r"^max_length 30: cut to 24 \(data.max_target\)$") as told:
+        twice = [learned.texts(Wish(max_length=30, batch=2)) for _ in range(2)]
+    assert (len(told), twice[0]) == (1, twice[1])
+    made = make("bytes")
+    longest = made.task.config.data.max_target
+    wish = Wish(pattern=f"a{{{longest + 9}}}", max_length=longest + 20)
+    wanted = rf"has {longest + 9} tokens, .* at most {longest} \(data.max_target\); .* leave out max_length"
+    with pytest.warns(UserWarning, match="cut to"), pytest.raises(UsageError, match=wanted):
+        made.texts(wish)
+    assert made.texts(replace(wish, max_length=None), 1) == ["a" * (longest + 9)]
+
+
 def test_what_a_constraint_has_found_out_is_kept(make: Callable[[str], Made]) -> None:
     made = make("characters")
     made.texts(Wish(pattern=DATE))
