@@ -7,6 +7,7 @@ time is never written. So no output breaks a constraint, and no search runs into
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,14 @@ from regard.data.ragged import Numbers, ragged
 from regard.data.read import quote
 from regard.data.tokens import END, REPLACEMENT, UNKNOWN, Tokenizer
 from regard.errors import UsageError
-from regard.search.languages import Both, Choices, Language, Phrases, Remembered, holds
+from regard.search.languages import Both, Choices, Language, Phrases, Remembered, Without, holds
 from regard.search.pattern import Pattern
 
 NOWHERE = -1  # the state of a row that is no part of the beam any more
 FIRST = 0
 MOST_KEPT = 4096  # masks that are remembered
 MOST_TRIED = 200_000  # states that are looked through for one that ends
+SHOWN = 3  # texts that an error names
 MOST_TOKENS = 1 << 16  # a text that needs more is none
 
 Tail = tuple[int, ...]
@@ -128,6 +130,7 @@ class Constraint:
         self.language, self.size, self.name = language, spelled.size, name
         self.spelled = spelled
         self.first, self.later = Bytes(spelled.first), Bytes(spelled.later)
+        self.texts = len(language.lines) if isinstance(language, Choices) else math.inf  # that there are, at most
         self.banned = frozenset(banned)
         self.tails = {gram[:length] for gram in self.banned for length in range(len(gram))} | {()}
         self.in_banned = sorted({token for gram in self.banned for token in gram})
@@ -159,21 +162,31 @@ class Constraint:
         """For each row and next token how much of what is required would be there, up to `language.total`."""
         return torch.stack([self.met_after(state) for state in state_R.tolist()]).to(state_R.device)
 
-    def limits(self, limits: Sequence[int], prefix: Sequence[int], fixed: bool, longest: int) -> list[int]:
+    def limits(
+        self, limits: Sequence[int], prefix: Sequence[int], fixed: bool, longest: int, bounded: bool = False
+    ) -> list[int]:
         """The limits, lifted where nothing legal is that short; `fixed` ones are not lifted but refused.
 
         A list ends by itself, so with one the length of a source need not guess how long an output may become: all of
-        it can be written, up to the `longest` length that the model was made for.
+        it can be written, up to the `longest` length that the model was made for. Nothing longer is tried if it is
+        `bounded` by that.
         """
         begun = self.begin(prefix)
         most = self.language.most(self.language.start)
         asked = limits if fixed or most == math.inf else [max(limit, min(int(most), longest)) for limit in limits]
         room = max(min(asked, default=0) - len(prefix), 0)
         least = len(prefix) + (room if self.reaches(begun, 0, room) else self.least_length(begun, room))
-        if fixed and least > max([len(prefix), *asked]):
-            raise UsageError(f"max_length {max(asked)}: the shortest text {self.name} has {least} tokens; "
-                             "allow more, or change what is asked of outputs")  # fmt: skip
+        if (fixed and least > max([len(prefix), *asked])) or (bounded and least > longest):
+            raise self.too_long(least, max(asked), longest, bounded)
         return [max(limit, least) for limit in asked]
+
+    def too_long(self, least: int, asked: int, longest: int, bounded: bool) -> UsageError:
+        if least <= longest:
+            return UsageError(f"max_length {asked}: the shortest text {self.name} has {least} tokens; "
+                              "allow more, or change what is asked of outputs")  # fmt: skip
+        cure = "" if bounded else ", or leave out max_length to try longer ones"
+        return UsageError(f"the shortest text {self.name} has {least} tokens, "
+                          f"expected at most {longest} (data.max_target); ask for something shorter{cure}")  # fmt: skip
 
     # ── states ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -321,25 +334,31 @@ def ends_of(tokens: Tail) -> list[Tail]:
 
 
 def constraint(tokenizer: Tokenizer, pattern: str, choices: Sequence[str], required: Sequence[str],
-               banned: Iterable[Tail]) -> Constraint | None:  # fmt: skip
-    """What outputs must match, be among and hold, as one; none if nothing is asked of them."""
-    phrases = tuple(dict.fromkeys(phrase for phrase in required if phrase))
-    name = described(pattern, choices, phrases)
-    parts: list[Language] = [*([Pattern(pattern)] if pattern else []), *([Phrases(phrases)] if phrases else [])]
-    language = Remembered(Both(*parts) if len(parts) == 2 else parts[0]) if parts else None
+               banned: Sequence[str]) -> Constraint | None:  # fmt: skip
+    """What outputs must match, be among, hold and not hold, as one; none if nothing is asked of them."""
+    phrases, without = (tuple(dict.fromkeys(text for text in texts if text)) for texts in (required, banned))
+    name = described(pattern, choices, phrases, without)
+    parts: list[Language] = [*([Pattern(pattern)] if pattern else []), *([Phrases(phrases)] if phrases else []),
+                             *([Without(without)] if without else [])]  # fmt: skip
+    language = Remembered(reduce(Both, parts)) if parts else None
     if choices:
         fitting = Choices(text for text in choices if language is None or holds(language, text))
         if not fitting.lines:
             raise UsageError(f"found no text {name}")
-        return Constraint(fitting, spellings(tokenizer), banned, name)
+        return Constraint(fitting, spellings(tokenizer), name=name)
     if language is None:
         return None
-    return Constraint(language, spellings(tokenizer, unknown=not pattern), banned, name)
+    return Constraint(language, spellings(tokenizer, unknown=not pattern), name=name)
 
 
-def described(pattern: str, choices: Sequence[str], phrases: Sequence[str]) -> str:
+def described(pattern: str, choices: Sequence[str], phrases: Sequence[str], without: Sequence[str]) -> str:
     """The constraints as they continue "a text …"."""
     parts = [f"that matches {quote(pattern)}"] if pattern else []
     parts += [f"among the {len(choices)} choices"] if choices else []
-    parts += [f"that holds {', '.join(map(quote, phrases))}"] if phrases else []
+    parts += [f"that holds {some(phrases)}"] if phrases else []
+    parts += [f"that does not hold {some(without)}"] if without else []
     return " and ".join(parts)
+
+
+def some(texts: Sequence[str]) -> str:
+    return ", ".join(map(quote, texts[:SHOWN])) + (" …" if len(texts) > SHOWN else "")

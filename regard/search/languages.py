@@ -1,4 +1,4 @@
-"""Texts that outputs must be among or must hold in, what may follow each byte of an output out.
+"""Texts that outputs must be among, must hold or must not in, what may follow each byte of an output out.
 
 A language is a deterministic automaton over the UTF-8 bytes of a text. Its states are made when they are first asked
 for, so a list of a hundred thousand lines or an expression with many ways through it costs only what is met of it.
@@ -134,6 +134,68 @@ def fallbacks(phrase: bytes) -> list[int]:
             matched = back[matched - 1]
         back[place] = matched + (phrase[matched] == phrase[place])
     return back
+
+
+class Without:
+    """Texts that no output holds. A state is the longest of their beginnings that the text ends with, a node in a tree.
+
+    Where to fall back to when a byte does not fit is told by the links of Aho and Corasick (1975).
+    """
+
+    total = 0
+    start = 0
+
+    def __init__(self, phrases: Iterable[str]) -> None:
+        self.next: list[dict[int, int]] = [{}]
+        self.whole: list[bool] = [False]  # whether the text of a node ends with a phrase
+        for phrase in phrases:
+            self.whole[self.node(mend(phrase).encode())] = True
+        self.back = [0] * len(self.next)
+        self.link()
+
+    def node(self, phrase: bytes) -> int:
+        at = 0
+        for byte in phrase:
+            if byte not in self.next[at]:
+                self.next[at][byte] = len(self.next)
+                self.next.append({})
+                self.whole.append(False)
+            at = self.next[at][byte]
+        return at
+
+    def link(self) -> None:
+        """Short beginnings first: where a longer one falls back to is found from them."""
+        level = [0]
+        while level:
+            for node in level:
+                for byte, to in self.next[node].items():
+                    self.back[to] = self.longest(self.back[node], byte) if node else 0
+                    self.whole[to] |= self.whole[self.back[to]]
+            level = [to for node in level for to in self.next[node].values()]
+
+    def longest(self, state: int, byte: int) -> int:
+        while state and byte not in self.next[state]:
+            state = self.back[state]
+        return self.next[state].get(byte, 0)
+
+    def follow(self, state: int, byte: int) -> int | None:
+        after = self.longest(state, byte)
+        return None if self.whole[after] else after
+
+    def ends(self, state: int) -> bool:
+        return True
+
+    def least(self, state: int) -> float:
+        return 0
+
+    def most(self, state: int) -> float:
+        return float("inf")
+
+    def known(self, state: int) -> tuple[int, ...]:
+        return (0,)
+
+    def met(self, state: int) -> int:
+        return 0
 
 
 class Both:

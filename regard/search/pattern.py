@@ -63,9 +63,8 @@ class Pattern:
         self.edges: list[list[tuple[Ranges, int]]] = []
         self.at_start: dict[int, int] = {}  # reached only before the first character
         self.at_end: dict[int, int] = {}  # reached only after the last
-        parsed = self.parse()
         first = self.node()
-        self.final = self.sequence(parsed, parsed.state.flags, first)
+        self.final = self.whole(first)
         self.nearest = self.distances()
         self.start = Place(self.closure({first}, begun=False))
         if not self.start.nodes:
@@ -73,12 +72,21 @@ class Pattern:
 
     # ── from the expression to nodes ─────────────────────────────────────────────────────────────────────────────────
 
+    def whole(self, node: int) -> int:
+        """The node in which the whole expression, begun at `node`, ends."""
+        try:
+            parsed = self.parse()
+            return self.sequence(parsed, parsed.state.flags, node)
+        except RecursionError:
+            raise UsageError(f"pattern {quote(self.text)}: found groups within groups, too many to follow; "
+                             "nest them less deeply") from None  # fmt: skip
+
     def parse(self) -> Any:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", FutureWarning)
                 return PARSER.parse(self.text)
-        except (re.error, OverflowError, RecursionError) as error:
+        except (re.error, OverflowError) as error:
             raise UsageError(f"pattern {quote(self.text)}: {error}; expected the syntax of Python's re") from None
 
     def refuse(self, what: str) -> None:

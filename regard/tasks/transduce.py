@@ -1,6 +1,7 @@
 """A source in, a target out: the task of the lineage, for texts and, as captions, for pictures."""
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,8 @@ from regard.search.write import Hypothesis, given, greedy, sample
 from regard.tasks.loss import NOTHING_JUDGED, Judged, fed_states, judged, token_loss
 from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
+TIMES_WIDER = 2  # that a beam is doubled to find texts which differ
+
 
 class Transduce:
     """Next token of the target, given the source and the target so far."""
@@ -41,6 +44,7 @@ class Transduce:
         # Without an encoder source and target are one text, and what stands between them is the separator.
         self.first = SEPARATOR if c.encoder.kind == "none" else START
         self.last = () if c.encoder.kind == "none" else (END,)
+        self.told: set[int] = set()  # lengths that were warned of
         self.kept: tuple[object, Constraint | None] = ((), None)  # the last constraint, and what it was made of
 
     def columns(self) -> Columns:
@@ -82,20 +86,57 @@ class Transduce:
     @torch.inference_mode()
     def answer(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
         """One answer for each item, in order; items of similar length share a batch, which changes no answer."""
+        found = self.search_all(model, items, wish, numbers)
+        if wish.n_best > 1 and wish.beam > 1 and wish.sampling is None:
+            found = self.widened(model, items, wish, numbers, found)
+        return [self.spell(each[: max(1, wish.n_best)]) for each in found]
+
+    def search_all(self, model: Model | Engine, items: Sequence[Item], wish: Wish,
+                   numbers: Sequence[int]) -> list[list[Hypothesis]]:  # fmt: skip
+        """For each item all that a search finds, best first."""
         if isinstance(model, Engine) and items and wish.is_simple:
-            return [self.spell(each) for each in self.search_whole(model, items, wish)]
-        found: dict[int, Answer] = {}
+            return self.search_whole(model, items, wish)
+        found: dict[int, list[Hypothesis]] = {}
         for run in runs(items, wish.batch):
             hypotheses = self.search(model, [items[i] for i in run], wish, [numbers[i] for i in run])
-            found.update({i: self.spell(best) for i, best in zip(run, hypotheses, strict=True)})
+            found.update(zip(run, hypotheses, strict=True))
         return [found[i] for i in range(len(items))]
+
+    def widened(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int],
+                found: list[list[Hypothesis]]) -> list[list[Hypothesis]]:  # fmt: skip
+        """Different texts only; where these are too few and there may be more, a beam twice as wide looks for them.
+
+        A beam that finds fewer than its width has found everything there is.
+        """
+        different, going = [self.different(each) for each in found], list(range(len(items)))
+        wanted = min(wish.n_best, wish.beam, self.most_texts(wish))
+        full = [len(each) == wish.beam for each in found]
+        for _ in range(TIMES_WIDER):
+            going = [i for i in going if full[i] and len(different[i]) < wanted]
+            if not going:
+                break
+            wish = replace(wish, beam=2 * wish.beam, batch=max(1, wish.batch // 2))
+            more = self.search_all(model, [items[i] for i in going], wish, [numbers[i] for i in going])
+            for i, each in zip(going, more, strict=True):
+                different[i], full[i] = self.different([*different[i], *each]), len(each) == wish.beam
+        return different
+
+    def most_texts(self, wish: Wish) -> float:
+        made = self.constraint(wish)
+        return math.inf if made is None else made.texts
+
+    def different(self, hypotheses: Sequence[Hypothesis]) -> list[Hypothesis]:
+        """The best spelling of each text, best first."""
+        kept: dict[str, Hypothesis] = {}
+        for each in sorted(hypotheses, key=lambda found: (-found.score, found.tokens)):
+            kept.setdefault(self.vocabulary.target.decode(each.tokens), each)
+        return list(kept.values())
 
     def search_whole(self, engine: Engine, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
         """All items in one search: the engine makes its batches itself."""
         demand, rules = self.demands(items, wish, engine.device)
         sources = self.laid_out(engine, items)
-        found = engine.search(sources, demand, rules, wish.beam, wish.batch, wish.length_penalty)
-        return [each[: max(1, wish.n_best)] for each in found]
+        return engine.search(sources, demand, rules, wish.beam, wish.batch, wish.length_penalty)
 
     def search(
         self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]
@@ -110,8 +151,7 @@ class Transduce:
 
     def search_beam(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> list[list[Hypothesis]]:
         reading, demand, rules = self.begin(model, items, wish)
-        found = beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty)
-        return [each[: max(1, wish.n_best)] for each in found]
+        return beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty)
 
     def begin(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> tuple[Any, Demands, Rules]:
         """What a search starts from."""
@@ -121,18 +161,19 @@ class Transduce:
 
     def demands(self, items: Sequence[Item], wish: Wish, device: torch.device) -> tuple[Demands, Rules]:
         """What each output, and what every output must obey."""
-        prefix, rules = self.known_ids(wish.prefix, "prefix"), self.rules(wish)
+        prefix, rules = self.prefix_ids(wish.prefix), self.rules(wish)
         limits = [self.limit(item, wish) for item in items]
+        self.tell_cut(wish)
         if rules.constraint is not None:
-            fixed = wish.max_length is not None
-            limits = rules.constraint.limits(limits, prefix, fixed, self.config.data.max_target)
+            fixed, longest = wish.max_length is not None, self.config.data.max_target
+            limits = rules.constraint.limits(limits, prefix, fixed, longest, self.bounded)
         return demands(limits, [prefix] * len(items), device), rules
 
     @torch.inference_mode()
     def likelihood(self, model: Model | Engine, items: Sequence[Item], wish: Wish) -> list[Answer]:
         """The targets of the items as answers, with the log probability the model gives them."""
         found: dict[int, Answer] = {}
-        free = replace(wish, pattern="", choices=(), required=())
+        free = replace(wish, pattern="", choices=(), required=(), banned=())
         for run in runs(items, wish.batch):
             reading, demand, rules = self.begin(model, [items[i] for i in run], free)
             targets = [items[i].target for i in run]
@@ -142,27 +183,42 @@ class Transduce:
 
     def rules(self, wish: Wish) -> Rules:
         """What the wish forbids, and tags: they name a source, they are never written."""
-        banned = tuple(self.known_ids(text, "banned") for text in wish.banned)
         tags = tuple(range(len(SPECIALS), len(SPECIALS) + len(self.vocabulary.target.tags)))
-        grams = tuple(gram for gram in banned if gram)
         never = (*Rules().never, *tags)
-        return Rules(self.first, wish.min_length, wish.no_repeat, grams, never, self.constraint(wish, grams))
+        return Rules(self.first, wish.min_length, wish.no_repeat, never=never, constraint=self.constraint(wish))
 
-    def constraint(self, wish: Wish, banned: tuple[tuple[int, ...], ...]) -> Constraint | None:
-        """What the wish demands of the text; kept, because it learns about the vocabulary as it is used."""
-        if not wish.constrained:
+    def constraint(self, wish: Wish) -> Constraint | None:
+        """What the wish demands of the text; kept, because it learns about the vocabulary as it is used.
+
+        What is banned is a text and not its tokens: other tokens can spell it too.
+        """
+        asked = (wish.pattern, wish.choices, wish.required, wish.banned)
+        if not any(asked):
             return None
-        asked = (wish.pattern, wish.choices, wish.required, banned)
         if self.kept[0] != asked:
             self.kept = (asked, constraint(self.vocabulary.target, *asked))
         return self.kept[1]
 
-    def known_ids(self, text: str, what: str) -> tuple[int, ...]:
-        """A text that outputs must begin with or avoid; one the model has no tokens for can be neither."""
+    def prefix_ids(self, text: str) -> tuple[int, ...]:
+        """A text that outputs must begin with; the model must have tokens for it."""
         ids = self.vocabulary.target.encode(text).ids
         if UNKNOWN in ids:
-            raise UsageError(f"{what} text {text!r}: holds a word that is not in the model's vocabulary")
+            raise UsageError(f"prefix text {text!r}: holds a word that is not in the model's vocabulary")
+        if self.bounded and len(ids) > (longest := self.config.data.max_target):
+            raise UsageError(f"the prefix has {len(ids)} tokens, expected at most {longest} (data.max_target)")
         return ids
+
+    @property
+    def bounded(self) -> bool:
+        """Whether nothing longer than data.max_target can be written at all: there are vectors for no more places."""
+        return getattr(self.config.decoder, "position", "none") == "learned"
+
+    def tell_cut(self, wish: Wish) -> None:
+        """A warning, once, that outputs will be shorter than was allowed."""
+        longest = self.config.data.max_target
+        if wish.max_length is not None and wish.max_length > longest and wish.max_length not in self.told:
+            self.told.add(wish.max_length)
+            warnings.warn(f"max_length {wish.max_length}: cut to {longest} (data.max_target)", stacklevel=2)
 
     def limit(self, item: Item, wish: Wish) -> int:
         """The longest output of one source: its own length decides, never that of its batch mates."""

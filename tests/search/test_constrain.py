@@ -337,9 +337,8 @@ def test_what_bytes_alone_tell_is_what_a_search_finds(kind: str, asked_for: Any)
     """A banned n-gram that never comes up switches the short cuts off."""
     made = tokenizer(kind)
     quick = constraint(made, *asked_for, ())
-    slow = constraint(made, *asked_for, [(UNKNOWN, UNKNOWN)])
     assert quick is not None
-    assert slow is not None
+    slow = Constraint(quick.language, quick.spelled, [(UNKNOWN, UNKNOWN)])
     assert (quick.any_byte, slow.any_byte) == (True, False)
     draw = random.Random(3)
     for limit in (4, 8, 30):
@@ -368,7 +367,13 @@ def test_several_constraints_are_one() -> None:
     assert both is not None
     assert isinstance(both.language, Choices)
     assert both.language.lines == [b"the cat sat on the mat"]
-    assert constraint(made, "", (), ("",), ()) is None
+    assert constraint(made, "", (), ("",), ("",)) is None
+    banned = constraint(made, "[a-z é]*", CORPUS, (), ["dog", "mat", "x"])
+    assert banned is not None
+    assert isinstance(banned.language, Choices)
+    assert banned.language.lines == ["a cat é".encode()]
+    with pytest.raises(UsageError, match=r'among the 4 choices and that does not hold "a", "b", "c" …$'):
+        constraint(made, "", CORPUS, (), "abcdefghijklmnopqrstuvwxyz")
     with pytest.raises(UsageError, match='found no text that matches "x" and among the 4 choices'):
         constraint(made, "x", CORPUS, (), ())
 

@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.search.languages import Both, Choices, Language, Phrases, Remembered, holds
+from regard.search.languages import Both, Choices, Language, Phrases, Remembered, Without, holds
 from regard.search.pattern import Pattern
 
 TEXTS = ["".join(letters) for length in range(6) for letters in product("abé", repeat=length)]
@@ -57,6 +57,16 @@ def test_phrases_are_found_anywhere(phrases: list[str], begun: str) -> None:
     state = walked(language, begun)
     assert language.met(language.start) == 0
     assert (language.met(state) == language.total) is language.ends(state)
+
+
+@usual
+@given(st.lists(short.filter(bool), min_size=1, max_size=4), short)
+def test_what_is_banned_is_found_anywhere(phrases: list[str], begun: str) -> None:
+    """Also a phrase within another, and one that begins where another fails."""
+    language = Without(phrases)
+    legal = [text for text in TEXTS if not any(phrase in text for phrase in phrases)]
+    assert [text for text in TEXTS if holds(language, text)] == legal
+    check_bounds(language, legal, begun)
 
 
 @usual

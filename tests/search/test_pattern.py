@@ -128,3 +128,11 @@ def test_bytes_of_half_a_character_tell_a_range() -> None:
 
 def test_no_class_holds_half_a_pair() -> None:
     assert characters(r"[\s\S]", 0) == ((0, 0xD7FF), (0xE000, 0x10FFFF))
+
+
+@pytest.mark.parametrize("depth", [333, 5000])
+def test_groups_nested_too_deeply_are_refused(depth: int) -> None:
+    """Some can still be parsed, but not taken apart; the shallow ones can be both."""
+    with pytest.raises(UsageError, match="groups within groups, too many to follow"):
+        Pattern("(?:" * depth + "a" + ")*" * depth)
+    assert holds(Pattern("(?:" * 50 + "a" + ")*" * 50), "aaa")

@@ -3,7 +3,7 @@
 import datetime
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 
@@ -131,13 +131,65 @@ def test_words_have_one_space_between_them(make: Callable[[str], Made]) -> None:
 def test_constraints_and_other_rules(make: Callable[[str], Made]) -> None:
     made = make("bpe")
     assert all(re.fullmatch(r"1999-\d\d", text) for text in made.texts(Wish(pattern=r"\d{4}-\d\d", prefix="1999")))
-    without = made.texts(Wish(pattern=DATE, banned=("0",), beam=2))
-    banned = set(made.task.known_ids("0", "banned"))
-    assert all(re.fullmatch(DATE, text) for text in without)
-    assert not banned & {token for each in made.ask(Wish(pattern=DATE, banned=("0",))) for token in each.tokens}
     assert set(made.texts(Wish(pattern="a{9}", no_repeat=1, min_length=30))) == {"a" * 9}
     long = made.ask(Wish(pattern="[0-9]*", min_length=6, max_length=8))
     assert all(6 <= len(answer.tokens) <= 8 for answer in long)
+
+
+@each_kind
+@pytest.mark.parametrize("wish", [Wish(), Wish(beam=3, min_length=4), Wish(sampling=Sampling(3))])
+def test_what_is_banned_is_not_written_in_any_spelling(make: Callable[[str], Made], kind: str, wish: Wish) -> None:
+    """A byte, a character and a subword can spell the same text; with a constraint and without."""
+    made = make(kind)
+    banned = ("1", "0-", "9")
+    assert any(text in found for found in made.texts(replace(wish, pattern="[0-9- ]{9,}")) for text in banned)
+    for pattern in ("", "[0-9- ]*"):
+        found = made.texts(replace(wish, pattern=pattern, banned=banned))
+        assert not [text for text in found if any(each in text for each in banned)]
+        assert pattern == "" or all(re.fullmatch(pattern, text) for text in found)
+
+
+def test_bans_that_leave_nothing_are_refused(make: Callable[[str], Made]) -> None:
+    for kind in ("characters", "bpe"):
+        made = make(kind)
+        with pytest.raises(UsageError, match=r'found no text that matches "1.4." and that does not hold "1"'):
+            made.texts(Wish(pattern="1{4}", banned=("1",)))
+        with pytest.raises(UsageError, match='among the 2 choices and that does not hold "9"'):
+            made.texts(Wish(choices=("1999", "1929"), banned=("9",)))
+        assert set(made.texts(Wish(choices=("1999", "2000"), banned=("9",)))) == {"2000"}
+        with pytest.raises(UsageError, match='the prefix can not begin a text that does not hold "99"'):
+            made.texts(Wish(prefix="199", banned=("99",)))
+        assert made.texts(Wish(banned=("",))) == made.texts(Wish())
+
+
+@pytest.mark.parametrize("kind", ["characters", "bpe", "unigram"])
+def test_the_next_best_are_different_texts(make: Callable[[str], Made], kind: str) -> None:
+    """One text has many spellings; the best of them stands for it."""
+    made = make(kind)
+    two = tuple(sorted(set(made.targets))[:2])
+    for wish, counts in ((Wish(choices=two), {1, 2}), (Wish(pattern="[ab]{1,2}"), {3}), (Wish(max_length=4), {3})):
+        plain = made.ask(replace(wish, beam=3), 4)
+        for answer, first in zip(made.ask(replace(wish, beam=3, n_best=3), 4), plain, strict=True):
+            assert len({each.text for each in answer.alternatives}) == len(answer.alternatives)
+            assert len(answer.alternatives) in counts
+            scores = [each.score for each in answer.alternatives]
+            assert scores == sorted(scores, reverse=True)
+            assert answer.score >= first.score
+
+
+def test_texts_that_are_not_there_are_not_looked_for_again(make: Callable[[str], Made]) -> None:
+    made, widths = make("characters"), list[int]()
+    task = Transduce(made.task.config, made.task.vocabulary)
+    search = task.search_beam
+    task.search_beam = lambda *given: (widths.append(given[2].beam), search(*given))[1]  # type: ignore[method-assign]
+    for wish, count, expected in (
+        (Wish(choices=("ab",), beam=3, n_best=3), 1, [3]),  # there is but one
+        (Wish(pattern="1|2", beam=8, n_best=8), 2, [8]),  # all spellings were found: two bytes and two characters
+        (Wish(pattern="1{9}|2{9}", beam=4, n_best=4), 2, [4, 8, 16]),
+    ):
+        (found,) = task.answer(made.model, made.items[:1], wish, [0])
+        assert (len(found.alternatives) <= count, widths) == (True, expected)
+        widths.clear()
 
 
 def test_limits_are_lifted_unless_they_are_given(make: Callable[[str], Made]) -> None:
@@ -148,6 +200,42 @@ def test_limits_are_lifted_unless_they_are_given(make: Callable[[str], Made]) ->
         made.texts(Wish(pattern="a{10}", max_length=9))
     with pytest.raises(UsageError, match=r'the prefix can not begin a text that matches "a\+"'):
         made.texts(Wish(pattern="a+", prefix="b"))
+
+
+@pytest.fixture
+def learned(make: Callable[[str], Made]) -> Made:
+    """A model with a vector for each of 24 places and no more."""
+    known = make("characters")
+    c = config.resolve("transformer", None, ["decoder.position=learned", "data.max_target=24", "tokens.shared=false",
+        "encoder.width=16", "decoder.width=16", "encoder.heads=2", "decoder.heads=2", "encoder.layers=1",
+        "decoder.layers=1"])  # fmt: skip
+    vocabulary = known.task.vocabulary
+    model = build(c, vocabulary.source.size, vocabulary.target.size, seed=1).eval()
+    return Made(Transduce(c, vocabulary), model, known.items, known.targets)
+
+
+def test_no_limit_is_lifted_beyond_learned_positions(learned: Made) -> None:
+    assert {len(text) for text in learned.texts(Wish(pattern="[0-9]{24}"), 2)} == {24}
+    for wish in (Wish(pattern="[0-9]{40}"), Wish(pattern="[0-9]{40}", max_length=50, beam=2)):
+        with pytest.raises(UsageError, match=r"\{40\}\" has 40 tokens, .* at most 24 \(data.max_target\)"):
+            learned.texts(wish)
+    with pytest.raises(UsageError, match=r"the prefix has 25 tokens, .* at most 24 \(data.max_target\)"):
+        learned.texts(Wish(prefix="1" * 25))
+    assert {len(text) for text in learned.texts(Wish(prefix="1" * 24), 2)} == {24}
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_max_length_that_is_cut_is_told_once(make: Callable[[str], Made], learned: Made) -> None:
+    with pytest.warns(UserWarning, match=r"^max_length 30: cut to 24 \(data.max_target\)$") as told:
+        twice = [learned.texts(Wish(max_length=30, batch=2)) for _ in range(2)]
+    assert (len(told), twice[0]) == (1, twice[1])
+    made = make("bytes")
+    longest = made.task.config.data.max_target
+    wish = Wish(pattern=f"a{{{longest + 9}}}", max_length=longest + 20)
+    wanted = rf"has {longest + 9} tokens, .* at most {longest} \(data.max_target\); .* leave out max_length"
+    with pytest.warns(UserWarning, match="cut to"), pytest.raises(UsageError, match=wanted):
+        made.texts(wish)
+    assert made.texts(replace(wish, max_length=None), 1) == ["a" * (longest + 9)]
 
 
 def test_what_a_constraint_has_found_out_is_kept(make: Callable[[str], Made]) -> None:
