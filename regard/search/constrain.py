@@ -18,12 +18,15 @@ from regard.data.ragged import Numbers, ragged
 from regard.data.read import quote
 from regard.data.tokens import END, REPLACEMENT, UNKNOWN, Tokenizer
 from regard.errors import UsageError
-from regard.search.languages import Both, Choices, Language, Phrases, Remembered, Without, holds
+from regard.search.languages import Both, Choices, Language, Phrases, Remembered, Without, holds, weight
 from regard.search.pattern import Pattern
 
 NOWHERE = -1  # the state of a row that is no part of the beam any more
 FIRST = 0
-MOST_KEPT = 4096  # masks that are remembered
+MOST_KEPT = 4096  # masks that are remembered, at most
+MOST_BYTES = 1 << 26  # of rows, of masks and of banks, each
+MOST_HELD = 1 << 28  # bytes of states; one search can need a hundred megabytes, and should not for ever begin anew
+STATE_BYTES = 500  # of a state itself
 MOST_TRIED = 200_000  # states that are looked through for one that ends
 SHOWN = 3  # texts that an error names
 MOST_TOKENS = 1 << 16  # a text that needs more is none
@@ -138,6 +141,7 @@ class Constraint:
         # If every byte can be written by itself, so many bytes can be written as so many tokens.
         single = {part for part in spelled.later.values() if len(part) == 1}
         self.any_byte = len(single) == 256 and not self.banned
+        self.held = self.row_bytes = 0
         self.states: list[State] = []
         self.numbers: dict[Hashable, int] = {}
         self.successors: dict[int, dict[int, Numbers]] = {}
@@ -145,6 +149,15 @@ class Constraint:
         self.masks: dict[tuple[int, int, int], Tensor] = {}
         self.banks: dict[int, Tensor] = {}
         self.number(False, language.start, ())
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it has met so much that the next search had better begin with a new one, which allows the same.
+
+        A search that goes on carries the numbers of its states, so nothing is forgotten under it.
+        """
+        learnt = self.language.held if isinstance(self.language, Remembered) else 0
+        return self.held + learnt > MOST_HELD
 
     # ── for a search ─────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -194,6 +207,7 @@ class Constraint:
         key = (begun, at, tail)
         if key not in self.numbers:
             self.numbers[key] = len(self.states)
+            self.held += STATE_BYTES + weight(at)
             ask = self.language
             known = ask.known(at) if begun and self.any_byte else ()
             self.states.append(State(begun, at, tail, ask.ends(at), ask.least(at), ask.most(at), known))
@@ -221,11 +235,13 @@ class Constraint:
     def row(self, state: int) -> dict[int, Numbers]:
         """Every state that one more token leads to, with the tokens that do."""
         if state not in self.successors:
-            if len(self.successors) >= MOST_KEPT * 16:
+            if self.row_bytes > MOST_BYTES:
                 self.successors.clear()
+                self.row_bytes = 0
             before = self.states[state]
             found = (self.later if before.begun else self.first).lead(self.language, before.at)
             self.successors[state] = self.numbered(found, before.tail)
+            self.row_bytes += STATE_BYTES + sum(weight(ids) for ids in self.successors[state].values())
         return self.successors[state]
 
     def numbered(self, found: dict[Any, Numbers], tail: Tail) -> dict[int, Numbers]:
@@ -295,7 +311,7 @@ class Constraint:
         """True for each token that may follow; where nothing legal is long enough, what leads to the longest."""
         key = (state, low, high)
         if key not in self.masks:
-            if len(self.masks) >= MOST_KEPT:
+            if len(self.masks) >= most_kept(self.size):
                 self.masks.clear()
             tries = (self.tokens(state, least, high) for least in range(max(min(low, high), 0), -1, -1))
             found = next((ids for ids in tries if len(ids)), [END])
@@ -317,7 +333,7 @@ class Constraint:
 
     def met_after(self, state: int) -> Tensor:
         if state not in self.banks:
-            if len(self.banks) >= MOST_KEPT:
+            if len(self.banks) >= most_kept(8 * self.size):
                 self.banks.clear()
             met = np.zeros(self.size, np.int64)
             if state != NOWHERE:
@@ -326,6 +342,11 @@ class Constraint:
                 met[END] = self.language.met(self.states[state].at)
             self.banks[state] = torch.from_numpy(met)
         return self.banks[state]
+
+
+def most_kept(size: int) -> int:
+    """How many tensors of so many bytes are remembered."""
+    return max(1, min(MOST_KEPT, MOST_BYTES // size))
 
 
 def ends_of(tokens: Tail) -> list[Tail]:

@@ -4,13 +4,19 @@ A language is a deterministic automaton over the UTF-8 bytes of a text. Its stat
 for, so a list of a hundred thousand lines or an expression with many ways through it costs only what is met of it.
 """
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Sequence
+from sys import getsizeof
 from typing import Any, Protocol
 
 import numpy as np
 
 from regard.data.tokens import mend
+
+NO_WAY, NOT_ASKED = -1, -2
+UNASKED = array("i", [NOT_ASKED] * 256)
+OVERHEAD = 50  # bytes of a place in a list and in a dictionary
 
 
 class Language(Protocol):
@@ -227,6 +233,12 @@ class Both:
         return self.left.met(state[0]) + self.right.met(state[1])
 
 
+def weight(state: Any) -> int:
+    """Bytes that a state takes, about: what is small beside it is not counted."""
+    parts = sum(map(weight, state)) if isinstance(state, tuple) else 0
+    return OVERHEAD + getsizeof(state) + parts
+
+
 class Remembered:
     """A language whose states are numbers, and which is asked but once where a byte leads.
 
@@ -237,23 +249,25 @@ class Remembered:
         self.language = language
         self.total = language.total
         self.states: list[Any] = []
-        self.next: list[dict[int, int | None]] = []
+        self.next: list[array[int]] = []
         self.numbers: dict[Hashable, int] = {}
+        self.held = 0  # bytes, about
         self.start = self.number(language.start)
 
     def number(self, state: Hashable) -> int:
         if state not in self.numbers:
             self.numbers[state] = len(self.states)
             self.states.append(state)
-            self.next.append({})
+            self.next.append(UNASKED[:])
+            self.held += UNASKED.itemsize * len(UNASKED) + weight(state)
         return self.numbers[state]
 
     def follow(self, state: int, byte: int) -> int | None:
-        known = self.next[state]
-        if byte not in known:
+        to = self.next[state][byte]
+        if to == NOT_ASKED:
             after = self.language.follow(self.states[state], byte)
-            known[byte] = None if after is None else self.number(after)
-        return known[byte]
+            to = self.next[state][byte] = NO_WAY if after is None else self.number(after)
+        return None if to == NO_WAY else to
 
     def ends(self, state: int) -> bool:
         return self.language.ends(self.states[state])

@@ -195,9 +195,11 @@ class Transduce:
         asked = (wish.pattern, wish.choices, wish.required, wish.banned)
         if not any(asked):
             return None
-        if self.kept[0] != asked:
-            self.kept = (asked, constraint(self.vocabulary.target, *asked))
-        return self.kept[1]
+        made = self.kept[1]
+        if self.kept[0] != asked or (made is not None and made.is_large):
+            made = constraint(self.vocabulary.target, *asked)
+            self.kept = (asked, made)
+        return made
 
     def prefix_ids(self, text: str) -> tuple[int, ...]:
         """A text that outputs must begin with; the model must have tokens for it."""

@@ -249,6 +249,30 @@ def test_what_a_constraint_has_found_out_is_kept(make: Callable[[str], Made]) ->
     assert made.task.kept[1] is not kept
 
 
+def test_a_constraint_that_has_met_much_begins_anew(
+    make: Callable[[str], Made], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Memory is bounded, and every answer the same."""
+    made = make("characters")
+    task = Transduce(made.task.config, made.task.vocabulary)
+    wish = Wish(pattern="(.|-)*2(.|-){5}", max_length=12, sampling=Sampling(5), batch=1)
+
+    def asked() -> tuple[list[str], int]:
+        answers = task.answer(made.model, made.items[:12], wish, range(12))
+        kept = task.kept[1]
+        assert kept is not None
+        return [answer.text for answer in answers], kept.held
+
+    whole, held = asked()
+    monkeypatch.setattr("regard.search.constrain.MOST_HELD", held // 3)
+    monkeypatch.setattr("regard.search.constrain.MOST_BYTES", 5000)
+    assert task.kept[1] is not None
+    assert task.kept[1].is_large
+    bounded, least = asked()
+    assert bounded == whole
+    assert least < held
+
+
 def test_likelihood_is_that_of_the_free_model(make: Callable[[str], Made]) -> None:
     made = make("characters")
     free = made.task.likelihood(made.model, made.items[:3], Wish())
