@@ -277,7 +277,7 @@ def run(
     top_p: TopP = 1.0,
     seed: Annotated[int, typer.Option(help="Of the draw.")] = 0,
     prefix: Annotated[str, typer.Option(help="Every output begins with this.")] = "",
-    ban: Annotated[list[str] | None, typer.Option(help="Never write the tokens of this text in a row.")] = None,
+    ban: Annotated[list[str] | None, typer.Option(help="No output holds this text.")] = None,
     pattern: Matching = "",
     choices: ChoicesFile = None,
     require: Require = None,
