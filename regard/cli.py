@@ -480,10 +480,12 @@ def pass_lines(loaded: "Trained", wish: "Wish", context: typer.Context) -> None:
     layout = Layout(given["format"], columns, given["output_column"], wish.n_best)
     if sys.stdin is None:
         raise UsageError("there is no standard input to read; say regard run MODEL < FILE")
+    if sys.stdout is None:
+        raise UsageError("there is no standard output to write to; say regard run MODEL > FILE")
     if given["min_confidence"] and loaded.calibration is None:
         note("warning: this model has not learnt how sure it is; confidence is the raw probability of an output")
     shown = None
-    if sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty():
         from regard.view.passage import passage
 
         shown = passage()
@@ -511,11 +513,17 @@ def refuse_contradictions(context: typer.Context) -> None:
         raise UsageError("--min-confidence: what is drawn at random has no confidence; leave out --sample")
     if given["max_length"] is not None and given["max_length"] < given["min_length"]:
         raise UsageError(f"--min-length {given['min_length']} is more than --max-length {given['max_length']}")
+    if empty := [name for name in ("pattern", "require", "ban") if name in words and not all(listed(given[name]))]:
+        raise UsageError(f"--{empty[0]}: found an empty text, which asks for nothing; leave the option out")
     if "align" in words and not given["as_json"]:
         raise UsageError("--align and --no-align are about the alignment in a JSON record; they need --json")
     if "output_column" in words and not given["input_column"] and given["format"] in ("", "lines"):
         raise UsageError("--output-column names what is added to a table or to objects; it needs --input-column, "
                          "or --format tsv or jsonl")  # fmt: skip
+
+
+def listed(value: str | list[str]) -> list[str]:
+    return [value] if isinstance(value, str) else value
 
 
 def refuse_search(loaded: "Trained", words: set[str]) -> None:

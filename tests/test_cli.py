@@ -837,3 +837,11 @@ def test_a_model_card_tells_what_confidence_is_worth(copy_folder: Path) -> None:
     assert "| Brier score |" in card
     assert "| expected calibration error |" in card
     assert "learnt from the 84 examples" in card
+
+
+@pytest.mark.parametrize("flag", ["--pattern", "--require", "--ban"])
+def test_an_empty_demand_is_refused(regard: Regard, copy_folder: Path, flag: str) -> None:
+    """As an unset variable of a shell would make it: the demand would be lifted without a word."""
+    done = regard("run", copy_folder, flag, "", stdin=b"abc\n")
+    assert done.code == 2
+    assert f"{flag}: found an empty text" in done.err

@@ -261,10 +261,11 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
 
 def tell(ready: Ready, crew: Crew, model: Model, checkpoint: Checkpoint | None) -> None:
     """The first line waits until the first steps have told how long it will take."""
-    crew.report.begin(announcement(ready, model.size, checkpoint), () if checkpoint else ready.data.notes)
+    line = announcement(ready, model.size, checkpoint, crew.team.share.world)
+    crew.report.begin(line, () if checkpoint else ready.data.notes)
 
 
-def announcement(ready: Ready, parameters: int, checkpoint: Checkpoint | None) -> str:
+def announcement(ready: Ready, parameters: int, checkpoint: Checkpoint | None, world: int) -> str:
     """What will happen, all but how long it will take."""
     data, start, t = ready.data, ready.start, ready.data.config.train
     again = f"goes on from step {checkpoint.standing.step:,}: " if checkpoint else ""
@@ -272,7 +273,7 @@ def announcement(ready: Ready, parameters: int, checkpoint: Checkpoint | None) -
     judged = f"{held:,}" if held <= t.validate_examples else f"{t.validate_examples:,} of {held:,}"
     ending = f" (or until {t.patience} validations bring nothing better)" if t.patience else ""
     threads = f"{start.threads} thread{'s' if start.threads > 1 else ''}"
-    crowd = f" in each of {start.world} processes" if start.world > 1 else ""
+    crowd = f" in each of {world} processes" if world > 1 else ""
     return (f"{again}training {data.config.preset or 'a model'} ({parameters:,} parameters) on "
             f"{len(data.train.items):,} examples for {t.steps:,} steps{ending}, validating on {judged} others every "
             f"{t.validate_steps:,}, in {start.precision} on {start.device} with {threads}{crowd}")  # fmt: skip
