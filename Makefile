@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test lint bench bench-train bench-decode bench-choices bench-quality drills clean
+.PHONY: install demo test lint bench bench-train bench-decode bench-choices bench-invariance bench-quality drills clean
 
 install: $(STAMP)
 
@@ -41,8 +41,11 @@ bench-decode: install
 bench-choices: install
 	$(BIN)/python -m bench.choices
 
+bench-invariance: install
+	$(BIN)/python -m bench.invariance
+
 bench-quality: install
 	$(BIN)/python -m bench.quality
 
 clean:
-	rm -rf .venv .venv-peers demo build *.egg-info
+	rm -rf .venv .venv-peers demo build *.egg-info regard/engine/*.so
