@@ -177,7 +177,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=tokenised.DATA, help="folder with train.tsv and valid.tsv")
     parser.add_argument("--seeds", default="0,1,2")
-    parser.add_argument("--steps", type=int, default=250)
+    parser.add_argument("--steps", type=int, default=600)
     parser.add_argument("--tokens", type=int, default=2048, help="most in a batch: the longer side, padded")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--lines", type=Path, default=LINES, help="the file with a line for each run")
