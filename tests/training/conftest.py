@@ -3,6 +3,7 @@
 import os
 import signal
 import socket
+import threading
 import time
 import traceback
 from collections.abc import Callable
@@ -24,6 +25,9 @@ WORDS = ["encoder.width=16", "decoder.width=16", "decoder.dropout=0.2", "train.s
 
 def forked(work: Callable[[], Any]) -> int:
     """A process of its own that does something and then ends with the exit code of what it met."""
+    for thread in threading.enumerate():  # what a thread has locked stays locked in a child for ever
+        if thread.name == "batches":
+            thread.join(10)
     child = os.fork()
     if not child:
         code = 99
