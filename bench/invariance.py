@@ -5,7 +5,8 @@
 
 Each preset is trained for some steps on its built-in task, so that its answers are those of a model and not of chance.
 The lines are decoded greedily, with a beam of five, by sampling, and rated (the true targets); each batch size has an
-order of its own. An answer is the same when its text, its score and all its log probabilities are, to the last bit.
+order of its own. An answer is the same when its text, tokens, score, probability and least sure token are, to the last
+bit, and those of its n best.
 *int8 = fp32* is how many greedy texts are the same in both precisions, *torch = engine* in both ways to compute fp32.
 """
 
