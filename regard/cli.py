@@ -188,7 +188,9 @@ def train(
     ] = None,
     out: Annotated[str, typer.Option("-o", help="Folder for the model.")] = "model",
     preset: Preset = None,
-    task: Annotated[str | None, typer.Option(help="transduce, fill or caption.")] = None,
+    task: Annotated[
+        str | None, typer.Option(help="transduce, generate, fill, classify, tag, embed, extract or caption.")
+    ] = None,
     source: Source = None,
     target: Target = None,
     tags: Annotated[str | None, typer.Option(help="Source columns whose words are tags, each one token.")] = None,
@@ -528,16 +530,17 @@ def listed(value: str | list[str]) -> list[str]:
 
 def refuse_search(loaded: "Trained", words: set[str]) -> None:
     """Flags of a search for a model that does none; a Wish always has them, so the task can not tell."""
-    from regard.tasks.fill import NO_SEARCH
+    from regard.tasks.reading import Reads
 
-    if loaded.config.task == "fill" and words & {"beam", "length_penalty"}:
-        raise UsageError(NO_SEARCH)
+    if isinstance(loaded.task, Reads) and words & {"beam", "length_penalty"}:
+        raise UsageError(f"{loaded.task.why}: only --n-best and --batch apply to the task {loaded.config.task}")
 
 
 def evaluation_dict(found: "Evaluation") -> dict[str, Any]:
     metrics = {name: {"value": m.value, "low": m.low, "high": m.high, "signature": m.signature}
                for name, m in found.metrics.items()}  # fmt: skip
-    return {"metrics": metrics, **found.facts, "examples": len(found.outputs)}
+    table = {"confusion": found.confusion.as_dict()} if found.confusion else {}
+    return {"metrics": metrics, **found.facts, "examples": len(found.outputs), **table}
 
 
 def evaluation_text(found: "Evaluation") -> str:
@@ -547,6 +550,7 @@ def evaluation_text(found: "Evaluation") -> str:
         interval = "" if m.low is None else f"  ({m.low:.2f} – {m.high:.2f})"
         lines.append(f"{m.name:24}{m.value:10.2f}{interval}   {m.signature}")
     lines += [f"{name.replace('_', ' '):24}{value:10.4f}" for name, value in found.facts.items()]
+    lines += ["", found.confusion.render()] if found.confusion else []
     return "\n".join(lines)
 
 

@@ -36,7 +36,11 @@ Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
 ScoreName = Literal["dot", "scaled", "bilinear", "reduced-rank", "additive", "distance", "mean"]
 PositionName = Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"]
 CellName = Literal["elman", "gru", "lstm"]
-TaskName = Literal["transduce", "fill", "caption"]
+TaskName = Literal["transduce", "generate", "fill", "classify", "tag", "embed", "extract", "caption"]
+
+READING = ("fill", "classify", "tag", "embed", "extract")  # tasks that answer from what was read, and write no target
+LABELLED = ("classify", "tag")  # … and whose targets are labels
+USUAL = {"generate": "decoder", "fill": "encoder", "caption": "caption"}  # presets for tasks; rnn-attention for others
 
 # Positions that act on embeddings serve any network; the others act inside self-attention.
 ADDED = ("sinusoidal", "learned", "none")
@@ -317,6 +321,22 @@ class Fill(Section):
         return self
 
 
+class Generate(Section):
+    """How the `generate` task goes through running text."""
+
+    block: Annotated[int, Field(ge=2, le=1_000_000)] = 128  # tokens that a gradient goes back through
+    carry: Positive | None = None  # blocks in a row, a state carried from each to the next; none = 8 for a loop, else 1
+
+
+class Head(Section):
+    """What stands on a body that reads, where the task has a choice."""
+
+    pool: Literal["mean", "max", "class", "attention"] = "mean"  # classify, embed: how a text becomes one vector
+    crf: bool = False  # tag: labels are chosen together, by a conditional random field
+    width: Positive | None = None  # embed: numbers in a vector; none = the width of the body
+    temperature: Annotated[float, Field(gt=0.0, le=100.0)] = 0.05  # embed: of the contrastive loss
+
+
 class Train(Section):
     """One run of training."""
 
@@ -340,7 +360,7 @@ class Train(Section):
     checkpoint_minutes: Annotated[float, Field(gt=0.0)] = 5.0  # … and after so many minutes, which changes no result
     validate_examples: Positive = 500  # decoded at each validation
     patience: Positive | None = None  # validations without a better one before the run ends
-    metric: str = "auto"  # decides which weights are best: exact, bleu, chrf, ter, cer, wer, loss; fill: accuracy, loss
+    metric: str = "auto"  # decides which weights are best: a score of the task; auto = its first
     average: Annotated[int, Field(ge=0)] = 0  # last checkpoints whose mean is tried at the end; 0 = none
     precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto = bf16 where the processor computes it natively
     device: str = "auto"
@@ -381,12 +401,15 @@ class Config(Section):
     decoder: Decoder = Field(default_factory=RecurrentDecoder)
     embedding: Embedding = Embedding()
     fill: Fill = Fill()
+    generate: Generate = Generate()
+    head: Head = Head()
     train: Train = Train()
     search: Search = Search()
 
     @model_validator(mode="after")
     def check(self) -> Self:
         check_sides(self)
+        check_head(self)
         check_decoder(self)
         check_tying(self)
         if (self.train.forcing < 1.0 or self.train.forcing_end is not None) and self.decoder.kind == "none":
@@ -430,11 +453,28 @@ def check_sides(c: Config) -> None:
                "captions need encoder.kind=image, and nothing else has pictures")  # fmt: skip
     if c.task == "fill" and (decoder != "none" or encoder == "none"):
         refuse("decoder.kind", "the task fill answers at each source position: it needs an encoder and no decoder")
-    if c.task != "fill" and decoder == "none":
+    if c.task in READING and encoder != "none" and decoder != "none":
+        refuse(
+            "decoder.kind", f"the task {c.task} writes nothing: it reads with an encoder or with a decoder; say none"
+        )
+    if c.task == "generate" and encoder != "none":
+        refuse("encoder.kind", "the task generate has no source to encode; say none")
+    if c.task not in READING and decoder == "none":
         refuse("decoder.kind", f"the task {c.task} writes a target: it needs a decoder")
-    if encoder == "none" and not c.tokens.shared:
+    if encoder == "none" and c.task == "transduce" and not c.tokens.shared:
         refuse("tokens.shared", "a model without an encoder reads source and target as one text: "
                "it needs tokens.shared=true")  # fmt: skip
+
+
+def check_head(c: Config) -> None:
+    """Of a head only what the task has is set."""
+    known = {"classify": ("pool",), "tag": ("crf",), "embed": ("pool", "width", "temperature")}.get(c.task, ())
+    idle = tuple(name for name in Head.model_fields if name not in known)
+    c.head.refuse_idle(idle, "head", f"the task {c.task} has no such part")
+    if c.task != "generate":
+        c.generate.refuse_idle(("block", "carry"), "generate", f"the task {c.task} does not go through running text")
+    if c.task in READING and c.task != "fill" and c.embedding.tie_output:
+        refuse("embedding.tie_output", f"the task {c.task} predicts no tokens, so there is nothing to tie")
 
 
 def check_decoder(c: Config) -> None:
@@ -516,12 +556,44 @@ def preset_text(name: str) -> str:
 def resolve(preset: str | None = None, file: str | Path | None = None, words: list[str] | None = None) -> Config:
     """One config out of a preset, a file and `a.b=c` words, each laid over the one before."""
     from_file = read_toml(Path(file)) if file else {}
-    name = preset or from_file.get("preset") or "rnn-attention"
+    task = asked_task(from_file, words or [])
+    name = preset or from_file.get("preset") or USUAL.get(str(task), "rnn-attention")
     below = lay(parse_toml(preset_text(str(name)), f"preset {name}"), {"preset": name})
+    below = below if task is None else for_task(below, str(task))
     below = lay(below, {key: value for key, value in from_file.items() if key != "preset"})
     for word in words or []:
         below = lay(below, parse_word(word))
     return check_tree(below, str(file) if file else "config")
+
+
+def asked_task(from_file: Tree, words: list[str]) -> object:
+    """The task that the words or the file ask for, the last word first; none = what the preset says."""
+    named = [tree["task"] for tree in map(parse_word, words) if "task" in tree]
+    return named[-1] if named else from_file.get("task")
+
+
+def for_task(tree: Tree, task: str) -> Tree:
+    """A preset for another task than its own: of its two sides the one that the task reads or writes with."""
+    encoder, decoder = (dict(tree.get(side, {})) for side in ("encoder", "decoder"))
+    if tree.get("task", "transduce") == task or {encoder.get("kind"), decoder.get("kind")} & {"image"}:
+        return {**tree, "task": task}
+    embedding = {name: value for name, value in tree.get("embedding", {}).items() if not name.startswith("tie_")}
+    if task in READING and encoder.get("kind") != "none":
+        tied = {"tie_output": True} if task == "fill" and tree.get("embedding", {}).get("tie_output") else {}
+        return {**tree, "task": task, "decoder": {"kind": "none"}, "embedding": embedding | tied}
+    if task in READING:
+        return {**tree, "task": task, "embedding": embedding}
+    if task == "generate" and decoder.get("kind") not in ("none", None) and encoder.get("kind") != "none":
+        return {**tree, "task": task, "encoder": {"kind": "none"}, "decoder": alone(decoder), "embedding": embedding,
+                "tokens": {**tree.get("tokens", {}), "shared": True}}  # fmt: skip
+    return {**tree, "task": task}
+
+
+def alone(decoder: Tree) -> Tree:
+    """A decoder's settings without what they say of an encoder."""
+    looks = LOOKUP if decoder["kind"] != "attention" else ()
+    kept = {name: value for name, value in decoder.items() if name not in (*looks, "context", "bridge")}
+    return kept | ({"context": "none", "bridge": "zero"} if decoder["kind"] == "recurrent" else {})
 
 
 def from_toml(text: str, where: str) -> Config:

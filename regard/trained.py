@@ -11,7 +11,7 @@ import torch
 from regard import config, folder
 from regard.data.read import Columns, Example, Table, escape, read
 from regard.data.recent import Recent
-from regard.data.tokens import END
+from regard.data.tokens import CLASS, END
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, check_precision, engine
 from regard.errors import DataError, RegardError, UsageError
@@ -174,7 +174,7 @@ class Trained:
     def fitting(self, item: Item, where: str = "") -> Item:
         """The item with a source of at most data.max_source tokens, its end not counted; a warning says `where`."""
         longest = self.config.data.max_source
-        end = (END,) if item.source[-1:] == (END,) else ()
+        end = item.source[-1:] if item.source[-1:] in ((END,), (CLASS,)) else ()
         count = len(item.source) - len(end)
         if count <= longest:
             return item

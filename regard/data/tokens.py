@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 PAD, START, END, SEPARATOR, MASK, UNKNOWN, CLASS = range(7)
 SPECIALS = ("<pad>", "<start>", "<end>", "<separator>", "<mask>", "<unknown>", "<class>")
 
-Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
+Kind = Literal["characters", "bytes", "words", "bpe", "unigram", "labels"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 MOST_PIECES = 1_000_000
@@ -45,6 +45,7 @@ MOST_KNOWN = 1 << 17  # words whose pieces are remembered
 REPLACEMENT = "\ufffd"
 SURROGATE = re.compile("[\ud800-\udfff]")
 WORD = re.compile(r"\S+")
+LABEL = re.compile(r"[^\0]+")
 TAG = re.compile(r"[^;|\s]+")
 # Letters keep their combining marks, which the library's own pattern cuts off (and with them most Indic words).
 # Possessive, so that a line of millions of letters costs no backtracking.
@@ -322,6 +323,21 @@ class Words:
         return {"words": self.words}
 
 
+class Labels(Words):
+    """Each text is one piece, whatever stands in it: the labels of a classification."""
+
+    kind: Kind = "labels"
+
+    def encode(self, text: str) -> Encoding:
+        return Encoding((self._ids.get(text, UNKNOWN),), ((0, len(text)),))
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        return ragged([(self._ids.get(text, UNKNOWN),) for text in texts])
+
+    def as_dict(self) -> dict[str, object]:
+        return {"labels": self.words}
+
+
 def sums(counts: Numbers, ends: Numbers) -> Numbers:
     """The sums of the runs of `counts` that end at `ends`; a run may be empty."""
     reached = np.concatenate([[0], np.cumsum(counts)])[ends]
@@ -490,6 +506,11 @@ def learn_words(texts: Iterable[str], size: int, first: int) -> Words:
     return Words(most_frequent(count_types(map(str.split, texts), size), size), first)
 
 
+def learn_labels(texts: Iterable[str], size: int, first: int) -> Labels:
+    """Every text that occurs, the most frequent first."""
+    return Labels(most_frequent(count_types(([text] for text in texts), size), size), first)
+
+
 def count_types(groups: Iterable[list[str]], size: int) -> Counter[str]:
     """How often each text occurs. Of very many different ones the rarest are forgotten, so that memory has a bound."""
     counts: Counter[str] = Counter()
@@ -613,6 +634,7 @@ LEARNERS: dict[str, Callable[[Iterable[str], int, int], Pieces]] = {
     "words": learn_words,
     "bpe": learn_bpe,
     "unigram": learn_unigram,
+    "labels": learn_labels,
 }
 
 
@@ -637,6 +659,11 @@ def read_bytes(_data: Mapping[str, object], first: int) -> Bytes:
 def read_words(data: Mapping[str, object], first: int) -> Words:
     """Words from their list."""
     return Words(read_strings(data, "words", WORD), first)
+
+
+def read_labels(data: Mapping[str, object], first: int) -> Labels:
+    """Labels from their list."""
+    return Labels(read_strings(data, "labels", LABEL), first)
 
 
 def read_bpe(data: Mapping[str, object], first: int) -> BytePairs:
@@ -677,6 +704,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "words": ("words",),
     "bpe": ("merges",),
     "unigram": ("scores", "pieces"),
+    "labels": ("labels",),
 }
 READERS: dict[str, Callable[[Mapping[str, object], int], Pieces]] = {
     "characters": read_characters,
@@ -684,6 +712,7 @@ READERS: dict[str, Callable[[Mapping[str, object], int], Pieces]] = {
     "words": read_words,
     "bpe": read_bpe,
     "unigram": read_unigram,
+    "labels": read_labels,
 }
 
 

@@ -7,7 +7,7 @@ from itertools import chain, compress
 from regard import config
 from regard.data.ragged import Ragged
 from regard.data.read import Example
-from regard.data.tokens import Encoding, Tokenizer, split_tags
+from regard.data.tokens import MOST_PIECES, Encoding, Kind, Tokenizer, split_tags
 from regard.errors import FolderError
 
 
@@ -56,8 +56,12 @@ def learn(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]
         return Vocabulary(target, target, tuple(is_tags))
     tags = sorted({tag for text in cells(examples, is_tags) for tag in split_tags(text)}) if any(is_tags) else []
     texts = cells(examples, [not each for each in is_tags])
-    both = chain(texts, targets(examples)) if c.tokens.shared else texts
+    labelled = c.task in config.LABELLED
+    both = chain(texts, targets(examples)) if c.tokens.shared and not labelled else texts
     source = Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
+    if labelled:
+        kind: Kind = "labels" if c.task == "classify" else "words"
+        return Vocabulary(source, Tokenizer.learn(targets(examples), kind, MOST_PIECES), tuple(is_tags))
     if c.tokens.shared or next(targets(examples), None) is None:
         return Vocabulary(source, source, tuple(is_tags))
     return Vocabulary(source, Tokenizer.learn(targets(examples), c.tokens.target, size), tuple(is_tags))

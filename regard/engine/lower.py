@@ -45,8 +45,10 @@ class Unknown(Exception):
 
 
 def check_parts(model: Model) -> None:
-    """A part of one's own, or one with a hook, is left to torch; so is what reads pictures, which always is."""
+    """A part of one's own, or one with a hook, is left to torch; so is what reads pictures, and a head, which
+    always are."""
     in_torch = [] if isinstance(model.source_embedding, Embedding) else [model.source_embedding, model.encoder]
+    in_torch += [] if model.head is None else [model.head]
     left = {part for each in in_torch for part in each.modules()}
     for part in model.modules():
         if part not in left and (type(part) not in PARTS or part._forward_hooks or part._forward_pre_hooks):

@@ -16,6 +16,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
 from regard.layers.image import Grid, Patches
+from regard.layers.pool import Pool
 from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, SinusoidalGrid
 from regard.layers.recurrent import CELLS, Loop
 from regard.layers.scores import Additive, Bilinear, Distance, Mean, ReducedRank, Score
@@ -81,7 +82,8 @@ def refuse_giants(c: config.Config, source_size: int, target_size: int) -> Model
 
 def assemble(c: config.Config, source_size: int, target_size: int) -> Model:
     prefix = isinstance(c.encoder, config.Nothing)
-    target_embedding = None if isinstance(c.decoder, config.Nothing) else embedding(c, c.decoder, target_size)
+    written = source_size if prefix else target_size  # a decoder alone reads and writes in one vocabulary
+    target_embedding = None if isinstance(c.decoder, config.Nothing) else embedding(c, c.decoder, written)
     if prefix:
         assert target_embedding is not None
         source_embedding: nn.Module = target_embedding
@@ -92,11 +94,31 @@ def assemble(c: config.Config, source_size: int, target_size: int) -> Model:
         source_embedding = tied or embedding(c, c.encoder, source_size)
     made_encoder = encoder(c)
     made_decoder = decoder(c, made_encoder.width)
-    side = c.encoder if made_decoder is None else c.decoder
+    width = side_width(c.encoder if made_decoder is None else c.decoder)
     tied_output = (target_embedding or source_embedding) if c.embedding.tie_output else None
     assert tied_output is None or isinstance(tied_output, Embedding)
-    output = Output(source_size if made_decoder is None else target_size, side_width(side), tied_output)
-    return Model(source_embedding, made_encoder, target_embedding, made_decoder, output, prefix)
+    output = Output(output_size(c, width, source_size, target_size), width, tied_output)
+    return Model(source_embedding, made_encoder, target_embedding, made_decoder, output, prefix, head(c, width))
+
+
+def output_size(c: config.Config, width: int, source_size: int, target_size: int) -> int:
+    """How many numbers the task wants of a state: one for each token, label or end of a span, or a vector."""
+    match c.task:
+        case "fill":
+            return source_size
+        case "embed":
+            return c.head.width or width
+        case "extract":
+            return 2
+        case _:
+            return target_size
+
+
+def head(c: config.Config, width: int) -> nn.Module | None:
+    """What the task puts between states and output layer."""
+    if c.task in ("classify", "embed"):
+        return Pool(c.head.pool, width)
+    return None
 
 
 def side_width(side: config.Section) -> int:

@@ -23,6 +23,7 @@ class Model(nn.Module):
     """Hand it parts of your own, or let `build` make them from a config.
 
     With `prefix`, there is no encoder network: the decoder reads the source first and goes on with the target.
+    A `head` is what a task puts between the states and the output layer; the task calls it, the model only holds it.
     """
 
     def __init__(
@@ -33,6 +34,7 @@ class Model(nn.Module):
         decoder: Decoder | None,
         output: Output,
         prefix: bool = False,
+        head: nn.Module | None = None,
     ) -> None:
         super().__init__()
         self.source_embedding = source_embedding
@@ -41,6 +43,7 @@ class Model(nn.Module):
         self.decoder = decoder
         self.output = output
         self.prefix = prefix
+        self.head = head
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from regard import config
 from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError
+from regard.tasks.classify import Classify
 from regard.tasks.fill import Fill
 from regard.tasks.task import Task
 from regard.tasks.transduce import Caption, Transduce
@@ -12,14 +13,16 @@ def task(c: config.Config, vocabulary: Vocabulary) -> Task:
     return kind(c)(c, vocabulary)
 
 
-def kind(c: config.Config) -> type[Transduce] | type[Fill]:
-    match c.task:
-        case "transduce":
-            return Transduce
-        case "caption":
-            return Caption
-        case "fill":
-            return Fill
+KINDS: dict[str, type[Transduce] | type[Fill] | type[Classify]] = {
+    "transduce": Transduce,
+    "caption": Caption,
+    "fill": Fill,
+    "classify": Classify,
+}
+
+
+def kind(c: config.Config) -> type[Transduce] | type[Fill] | type[Classify]:
+    return KINDS[c.task]
 
 
 def deciding(c: config.Config) -> str:

@@ -12,42 +12,27 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from regard import config
 from regard.data.batch import Batch, mix, pad, scattered
 from regard.data.ragged import Numbers, Ragged, join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS
-from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, engine
-from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import Metric, perplexity
 from regard.score.intervals import wilson_interval
 from regard.tasks.loss import NOTHING_JUDGED, judged, token_loss
+from regard.tasks.reading import Reads, read_states
 from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
 HOLE = "[mask]"
-NO_SEARCH = "holes are filled by their likeliest tokens: only --n-best and --batch apply to the task fill"
 
 
-def encoded(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list[Tensor]:
-    """The states at each token of each source."""
-    if isinstance(model, Engine):
-        return model.states(sources)
-    source_BS = pad(sources).to(model.device)
-    states_BSD = model.encode(source_BS, source_BS != PAD).states_BSM
-    return [row_SD[: len(ids)] for row_SD, ids in zip(states_BSD, sources, strict=True)]
-
-
-class Fill:
+class Fill(Reads):
     """The hidden tokens of a text, given all the others on both sides."""
 
     scores: tuple[str, ...] = ("accuracy", "loss")
-
-    def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
-        self.config = c
-        self.vocabulary = vocabulary
+    why = "holes are filled by their likeliest tokens"
 
     def columns(self) -> Columns:
         return Columns(self.config.data.source, None)
@@ -92,25 +77,15 @@ class Fill:
         return Ragged(np.where(chosen, new, rows.ids), rows.lengths), Ragged(label, rows.lengths)
 
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
-        smoothing = self.config.train.label_smoothing if model.training else 0.0
-        return token_loss(model.output, model(batch).states_BTD, batch.label_BT, smoothing)
+        return token_loss(model.output, model(batch).states_BTD, batch.label_BT, self.smoothing(model))
 
     @torch.inference_mode()
     def answer(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
         """Each text with its holes filled by the likeliest tokens, every hole on its own."""
-        if (
-            wish.sampling is not None
-            or wish.prefix
-            or wish.banned
-            or wish.no_repeat
-            or wish.min_length
-            or wish.max_length
-            or wish.constrained
-        ):
-            raise UsageError(NO_SEARCH)
+        self.refuse_search(wish)
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
-            for i, states_SD in zip(run, encoded(model, [items[i].source for i in run]), strict=True):
+            for i, states_SD in zip(run, read_states(model, [items[i].source for i in run]), strict=True):
                 holes = [place for place, token in enumerate(items[i].source) if token == MASK]
                 log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
                 found[i] = self.best_fillings(items[i].source, holes, log_TV, max(1, wish.n_best))
@@ -150,7 +125,7 @@ class Fill:
         for run in runs(items, 64):
             batch = self.batch([items[i] for i in run], run, -1).to(model.device)
             hidden = [row_S[: len(items[i].source)].tolist() for i, row_S in zip(run, batch.source, strict=True)]
-            states_BTD = pad_sequence(encoded(decoding, hidden), batch_first=True)
+            states_BTD = pad_sequence(read_states(decoding, hidden), batch_first=True)
             more, best_BS = judged(decoding.output, states_BTD, batch.label_BT)
             found += more
             filled_BS = torch.where(batch.label_BT != PAD, best_BS, batch.source)

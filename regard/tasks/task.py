@@ -15,6 +15,7 @@ from regard.engine.engine import Engine
 from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import Metric
+from regard.score.labels import Confusion
 from regard.search.write import Sampling
 
 
@@ -117,6 +118,7 @@ class Evaluation:
     outputs: tuple[str, ...] = ()
     facts: dict[str, float] = field(default_factory=dict)  # loss, perplexity, forced and free token accuracy, …
     answers: tuple[Answer, ...] = ()  # the outputs with how sure they are, of tasks that know right from wrong
+    confusion: Confusion | None = None  # of tasks whose outputs are labels
 
 
 class Task(Protocol):

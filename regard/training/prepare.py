@@ -20,7 +20,7 @@ from regard import config
 from regard.data.read import Columns, Example
 from regard.data.shards import HashedFile, Layout, Rows, Shards, Writer, Written, id_width
 from regard.data.spool import Spool, spool
-from regard.data.tokens import END
+from regard.data.tokens import CLASS, END
 from regard.data.vocabulary import Vocabulary, learn
 from regard.errors import ConfigError, DataError, FolderError, RegardError
 from regard.tasks.choose import task
@@ -275,7 +275,7 @@ def encode_one(asked: Task, example: Example, table: Spool) -> Item:
 def fitting(rows: Rows, limits: config.Data) -> NDArray[np.bool_]:
     """Which rows are short enough; the end of a source is not counted."""
     last = rows.source.ids[rows.source.starts + rows.source.lengths - 1] if len(rows.source.ids) else np.zeros(1)
-    length = rows.source.lengths - ((rows.source.lengths > 0) & (last == END))
+    length = rows.source.lengths - ((rows.source.lengths > 0) & np.isin(last, (END, CLASS)))
     fits: NDArray[np.bool_] = (length <= limits.max_source) & (rows.target.lengths <= limits.max_target)
     return fits
 

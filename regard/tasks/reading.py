@@ -1,0 +1,91 @@
+"""Sources in, the states of a body at their tokens out; and what all tasks share that answer from these alone."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from regard import config
+from regard.data.batch import Batch, pad
+from regard.data.ragged import join, repeated
+from regard.data.read import Columns, Example
+from regard.data.shards import Rows
+from regard.data.tokens import CLASS, END, PAD
+from regard.data.vocabulary import Vocabulary
+from regard.engine.engine import Engine
+from regard.errors import UsageError
+from regard.models.model import Model
+from regard.tasks.task import Item, Wish
+
+
+def read_states(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list[Tensor]:
+    """The states at each token of each source, of an encoder or of a decoder that reads the source as its prefix."""
+    if isinstance(model, Engine) and not model.draft.prefix:
+        return model.states(sources)
+    body = model.model if isinstance(model, Engine) else model
+    source_BS = pad(sources).to(body.device)
+    read = body(Batch(source_BS, source_BS != PAD, None, source_BS))
+    return [row_SD[mask_S] for row_SD, mask_S in zip(read.states_BTD, read.mask_BT, strict=True)]
+
+
+def refuse_search(wish: Wish, task: str, why: str) -> None:
+    """Wishes that only a search could fulfil."""
+    if (
+        wish.sampling is not None
+        or wish.prefix
+        or wish.banned
+        or wish.no_repeat
+        or wish.min_length
+        or wish.max_length
+        or wish.constrained
+    ):
+        raise UsageError(f"{why}: only --n-best and --batch apply to the task {task}")
+
+
+class Reads:
+    """A body that has read the source, and an answer from its states. Each task says what it labels, and how."""
+
+    why = "the answer is read off the source"  # … so that nothing is searched for
+
+    def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
+        self.config = c
+        self.vocabulary = vocabulary
+        self.last = CLASS if c.task in ("classify", "embed") and c.head.pool == "class" else END
+
+    def columns(self) -> Columns:
+        return Columns(self.config.data.source, self.config.data.target)
+
+    def encode(self, example: Example, folder: str) -> Item:
+        source = (*self.vocabulary.encode_source(example.source).ids, self.last)
+        return Item(source, self.vocabulary.target.encode(example.target or "").ids)
+
+    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
+        """What `encode` gives for each, sooner."""
+        source = self.vocabulary.encode_sources([example.source for example in examples])
+        target = self.vocabulary.target.encode_flat([example.target or "" for example in examples])
+        return Rows(join(source, repeated(self.last, len(examples))), target)
+
+    def ask(self, columns: Sequence[str], folder: str) -> Item:
+        return Item((*self.vocabulary.encode_source(columns).ids, self.last), ())
+
+    def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
+        source_BS = pad([item.source for item in items])
+        return Batch(source_BS, source_BS != PAD, None, self.labels(items), tuple(numbers))
+
+    def labels(self, items: Sequence[Item]) -> Tensor:
+        """What is to be predicted; one row for each item, PAD where nothing is."""
+        return pad([item.target for item in items])
+
+    def smoothing(self, model: Model) -> float:
+        return self.config.train.label_smoothing if model.training else 0.0
+
+    def refuse_search(self, wish: Wish) -> None:
+        refuse_search(wish, self.config.task, self.why)
+
+    def pooled(self, model: Model | Engine, items: Sequence[Item]) -> Tensor:
+        """One vector for each item, as the head makes it of the states of that item alone."""
+        body = model.model if isinstance(model, Engine) else model
+        assert body.head is not None
+        rows = [body.head(states_SD[None], torch.ones(1, len(states_SD), dtype=torch.bool, device=states_SD.device))
+                for states_SD in read_states(model, [item.source for item in items])]  # fmt: skip
+        return torch.cat(rows)
