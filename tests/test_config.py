@@ -152,7 +152,7 @@ def test_wrong_value_says_where_what_and_what_was_expected(word: str, expected: 
 @pytest.mark.parametrize(
     ("word", "nearest", "expected"),
     [
-        ("task=transduse", "transduce", "transduce, fill, caption"),
+        ("task=transduse", "transduce", "transduce, generate, fill, classify, tag, embed, extract, caption"),
         ("tokens.source=word", "words", "characters, bytes, words, bpe, unigram"),
         ("decoder.score=aditive", "additive", "dot, scaled, bilinear, reduced-rank, additive, distance, mean"),
         ("encoder.cell=ltsm", "lstm", "elman, gru, lstm"),

@@ -30,7 +30,7 @@ PAD, START, END, SEPARATOR, MASK, UNKNOWN, CLASS = range(7)
 SPECIALS = ("<pad>", "<start>", "<end>", "<separator>", "<mask>", "<unknown>", "<class>")
 
 Kind = Literal["characters", "bytes", "words", "bpe", "unigram", "labels"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "labels")  # of text
 
 MOST_PIECES = 1_000_000
 LONGEST_PIECE = 32  # bytes of one subword; without a limit, a hostile file's merges could double a piece sixty times
@@ -76,7 +76,7 @@ class Tokenizer:
         The 256 bytes are always there: within `size` for subwords, beside it for characters. A tag that is itself
         several (`V;PST`) counts as several.
         """
-        if kind not in KINDS:
+        if kind not in LEARNERS:
             raise ConfigError(unknown_kind("tokens", kind))
         if not 1 <= size <= MOST_PIECES:
             raise ConfigError(f"tokens: found a vocabulary of {size} pieces, expected 1 to {MOST_PIECES}")
@@ -152,7 +152,7 @@ class Tokenizer:
         if not isinstance(data, Mapping):
             refuse(f"found {shown(data)}, expected a table with a kind")
         kind = data.get("kind")
-        if not isinstance(kind, str) or kind not in KINDS:
+        if not isinstance(kind, str) or kind not in READERS:
             raise FolderError(unknown_kind("tokenizer.json", kind))
         check_keys(data, {"kind", "tags", *PARTS[kind]})
         tags = read_strings(data, "tags", TAG)
