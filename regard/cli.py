@@ -37,6 +37,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+BUILTIN = "addition, captions, copy, dates, intents, paraphrases, questions, reverse, slots, sort or story."
+
 DEBUGGING = ContextVar("debugging", default=False)  # whether an error shows its traceback
 
 Set = Annotated[list[str] | None, typer.Option("--set", metavar="a.b=c", help="One setting, such as encoder.layers=4.")]
@@ -105,7 +107,7 @@ def start(
 
 @app.command()
 def task(
-    name: Annotated[str, typer.Argument(help="addition, captions, copy, dates, questions, reverse or sort.")],
+    name: Annotated[str, typer.Argument(help=BUILTIN)],
     count: Annotated[int, typer.Option("-n", min=1, help="How many examples.")] = 1000,
     out: Annotated[
         str | None, typer.Option("-o", help="File: .tsv, .csv, .jsonl, each also .gz. Default: NAME.tsv")
@@ -119,6 +121,7 @@ def task(
     \b
     regard task dates -n 10000 -o dates.tsv
     regard task dates -n 1000 --part test -o dates-test.tsv
+    regard task story -n 2000 -o story.txt
     """
     from regard.data import builtin
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.data import builtin
-from regard.data.builtin import captions, dates, parts
+from regard.data.builtin import captions, dates, parts, requests
 from regard.errors import MissingError, UsageError
 
 MONTHS = [name.lower() for name in calendar.month_name[1:]]
@@ -70,7 +70,8 @@ def answer(context: str, question: str) -> str:
 
 
 def sources(made: builtin.Rows) -> set[str]:
-    return {"\t".join(row[:-1]) for row in made.rows}
+    """All columns but the last, which is the answer; of one column, that."""
+    return {"\t".join(row[:-1] or row) for row in made.rows}
 
 
 # ---- what holds for every task
@@ -427,3 +428,42 @@ def test_bad_paths_are_refused_before_anything_is_drawn(tmp_path: Path) -> None:
         builtin.write("dates", 10**9, tmp_path / "dates.txt")
     with pytest.raises(MissingError, match="no folder"):
         builtin.write("dates", 10**9, tmp_path / "absent" / "dates.tsv")
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_every_phrasing_of_a_frame_has_the_same_slots() -> None:
+    for frame in requests.FRAMES:
+        assert len(frame.phrasings) >= 2
+        for phrasing in frame.phrasings:
+            assert tuple(sorted(requests.SLOT.findall(phrasing))) == frame.slots
+            assert set(frame.slots) <= requests.POOLS.keys()
+
+
+def test_labels_are_as_many_as_words_and_spell_the_values_of_their_slots() -> None:
+    for text, labels in builtin.generate("slots", 300).rows:
+        words, marks = text.split(), labels.split()
+        assert len(words) == len(marks)
+        found: dict[str, list[str]] = {}
+        for word, mark in zip(words, marks, strict=True):
+            if mark != "O":
+                found.setdefault(mark[2:], []).append(word)
+        assert all(" ".join(value) in requests.POOLS[slot] for slot, value in found.items())
+
+
+def test_a_paraphrase_has_the_same_values_in_other_words() -> None:
+    for text, other in builtin.generate("paraphrases", 200).rows:
+        assert text != other
+        assert [
+            value for pool in requests.POOLS.values() for value in pool if value in text and value not in other
+        ] == []
+
+
+def test_a_story_is_plain_text_and_nothing_else_is(tmp_path: Path) -> None:
+    [path] = builtin.write("story", 20, tmp_path / "story.txt")
+    lines = path.read_text(encoding="utf-8").splitlines()
+    assert len(lines) == 20
+    assert all(": " in line and line.endswith(".") for line in lines)
+    with pytest.raises(UsageError, match=r"found the ending '\.txt'"):
+        builtin.write("intents", 20, tmp_path / "intents.txt")

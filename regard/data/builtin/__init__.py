@@ -14,14 +14,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.builtin import captions, dates, questions, sequences
+from regard.data.builtin import captions, dates, questions, requests, sequences
 from regard.data.builtin.parts import PARTS, nearest
 from regard.errors import MissingError, UsageError
 
 __all__ = ["NAMES", "Rows", "generate", "write"]
 
-NAMES: tuple[str, ...] = tuple(sorted(["captions", "dates", "questions", *sequences.RULES]))
+NAMES: tuple[str, ...] = tuple(sorted(["captions", "dates", "questions", *requests.KINDS, *sequences.RULES]))
 FORMATS = (".tsv", ".csv", ".jsonl")
+PLAIN = ".txt"  # for what has one column
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ def generate(name: str, count: int, seed: int = 0, part: str = "train", locales:
             return Rows(("source", "target"), [*dates.pairs(count, seed, part, locales)])
         case "questions":
             return Rows(("context", "question", "answer"), [*questions.rows(count, seed, part)])
+        case _ if name in requests.KINDS:
+            return Rows(requests.HEADERS[name], [*requests.KINDS[name](count, seed, part)])
         case _:
             return Rows(("source", "target"), [*sequences.pairs(name, count, seed, part)])
 
@@ -66,7 +69,7 @@ def pictures(drawings: list[captions.Drawing]) -> Rows:
 
 def write(name: str, count: int, path: Path, seed: int = 0, part: str = "train", locales: str = "en") -> list[Path]:
     """Generate and write; the paths written, the file of rows first. Pictures go into `<stem>.npz` beside it."""
-    ending = format_of(path)
+    ending = format_of(path, name)
     made = generate(name, count, seed, part, locales)
     pictures_path = path.with_name(path.name.split(ending)[0] + ".npz")
     if made.images is not None:
@@ -78,11 +81,12 @@ def write(name: str, count: int, path: Path, seed: int = 0, part: str = "train",
     return [path, pictures_path]
 
 
-def format_of(path: Path) -> str:
+def format_of(path: Path, name: str) -> str:
     """The ending that decides how rows are written; `.gz` may stand behind it."""
     ending = Path(path.name.removesuffix(".gz")).suffix
-    if ending not in FORMATS:
-        raise UsageError(f"{path}: found the ending {ending!r}; expected {', '.join(FORMATS)}, each also with .gz")
+    known = (PLAIN, *FORMATS) if name == "story" else FORMATS
+    if ending not in known:
+        raise UsageError(f"{path}: found the ending {ending!r}; expected {', '.join(known)}, each also with .gz")
     if not path.parent.is_dir():
         raise MissingError(f"{path}: no folder {path.parent}; make it first")
     return ending
@@ -95,7 +99,7 @@ def as_text(made: Rows, ending: str) -> str:
         return "".join(f"{line}\n" for line in lines)
     headed = len(made.header) > 2 or made.images is not None
     rows = [made.header, *made.rows] if headed else made.rows
-    if ending == ".tsv":  # no text made here holds a tab or a line end
+    if ending in (".tsv", PLAIN):  # no text made here holds a tab or a line end
         return "".join("\t".join(row) + "\n" for row in rows)
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(rows)
