@@ -581,8 +581,9 @@ def for_task(tree: Tree, task: str) -> Tree:
     if task in READING and encoder.get("kind") != "none":
         tied = {"tie_output": True} if task == "fill" and tree.get("embedding", {}).get("tie_output") else {}
         return {**tree, "task": task, "decoder": {"kind": "none"}, "embedding": embedding | tied}
-    if task in READING:
-        return {**tree, "task": task, "embedding": embedding}
+    if task in READING:  # a decoder alone reads, in a vocabulary of the source's own
+        tokens = {name: value for name, value in tree.get("tokens", {}).items() if name != "shared"}
+        return {**tree, "task": task, "embedding": embedding, "tokens": tokens}
     if task == "generate" and decoder.get("kind") not in ("none", None) and encoder.get("kind") != "none":
         return {**tree, "task": task, "encoder": {"kind": "none"}, "decoder": alone(decoder), "embedding": embedding,
                 "tokens": {**tree.get("tokens", {}), "shared": True}}  # fmt: skip

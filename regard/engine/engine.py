@@ -149,10 +149,13 @@ class Engine:
         last = counts.cumsum().tolist()
         return [made[end - count : end] for end, count in zip(last, counts.tolist(), strict=True)]
 
-    # ── an encoder alone ─────────────────────────────────────────────────────────────────────────────────────────────
+    # ── reading alone ────────────────────────────────────────────────────────────────────────────────────────────────
 
     def states(self, ids: Sequence[Sequence[int]]) -> list[Tensor]:
-        """The encoder's state at each token of each source."""
+        """The encoder's state at each token of each source. A decoder that reads is left to torch, row by row: there
+        the last bits depend on the shape of a batch."""
+        if self.draft.prefix:
+            return [self.model.read([row])[0] for row in ids]
         sources = Sources.of_ids(self, ids)
         self.check(int(sources.lengths.max(initial=0)), 0)
         states_TD = torch.empty(int(sources.lengths.sum()), self.draft.read.width(self.draft.states))

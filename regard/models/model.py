@@ -5,13 +5,14 @@ state = model.start(memory)
 logits, state = model.decode(target, memory, state)       all at once, or a token at a time: the same numbers
 """
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from regard.data.batch import Batch
+from regard.data.batch import Batch, pad
 from regard.data.tokens import PAD
 from regard.layers.embedding import Embedding, Output
 from regard.models.decoders import Decoder
@@ -94,6 +95,12 @@ class Model(nn.Module):
             states_BTD, _ = self.states(batch.target_BT, memory, self.start(memory))
             return Read(states_BTD, batch.target_BT != PAD, memory)
         return Read(self.through(memory)[0] if self.prefix else memory.states_BSM, memory.mask_BS, memory)
+
+    def read(self, sources: Sequence[Sequence[int]]) -> list[Tensor]:
+        """The states at each token of each source: of the encoder, or of a decoder that reads it as its prefix."""
+        source_BS = pad(sources).to(self.device)
+        read = self(Batch(source_BS, source_BS != PAD, None, source_BS))
+        return [row_SD[mask_S] for row_SD, mask_S in zip(read.states_BTD, read.mask_BT, strict=True)]
 
     def reading(self, source: Tensor, mask_BS: Tensor | None = None) -> Reading:
         """What a search starts from, one row for each source."""

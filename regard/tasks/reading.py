@@ -19,13 +19,8 @@ from regard.tasks.task import Item, Wish
 
 
 def read_states(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list[Tensor]:
-    """The states at each token of each source, of an encoder or of a decoder that reads the source as its prefix."""
-    if isinstance(model, Engine) and not model.draft.prefix:
-        return model.states(sources)
-    body = model.model if isinstance(model, Engine) else model
-    source_BS = pad(sources).to(body.device)
-    read = body(Batch(source_BS, source_BS != PAD, None, source_BS))
-    return [row_SD[mask_S] for row_SD, mask_S in zip(read.states_BTD, read.mask_BT, strict=True)]
+    """The states at each token of each source."""
+    return model.states(sources) if isinstance(model, Engine) else model.read(sources)
 
 
 def refuse_search(wish: Wish, task: str, why: str) -> None:
