@@ -33,6 +33,7 @@ Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is
 Names = Annotated[tuple[str, ...], BeforeValidator(as_names)]
 
 Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
+SourceKind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled"]
 ScoreName = Literal["dot", "scaled", "bilinear", "reduced-rank", "additive", "distance", "mean"]
 PositionName = Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"]
 CellName = Literal["elman", "gru", "lstm"]
@@ -40,6 +41,7 @@ TaskName = Literal["transduce", "generate", "fill", "classify", "tag", "embed", 
 
 READING = ("fill", "classify", "tag", "embed", "extract")  # tasks that answer from what was read, and write no target
 LABELLED = ("classify", "tag")  # … and whose targets are labels
+LONG = 1024  # tokens of a source whose words are spelled: some 200 words
 USUAL = {"generate": "decoder", "fill": "encoder", "caption": "caption"}  # presets for tasks; rnn-attention for others
 
 # Positions that act on embeddings serve any network; the others act inside self-attention.
@@ -84,7 +86,7 @@ class Data(Section):
 class Tokens(Section):
     """What a token is, on each side."""
 
-    source: Kind = "characters"
+    source: SourceKind = "characters"  # spelled = words, each seen through its characters too
     target: Kind = "characters"
     size: Positive = 8000  # of a vocabulary: words, bpe or unigram pieces, characters at most
     target_size: Positive | None = None  # of the target's, where it has its own; none = size
@@ -302,6 +304,8 @@ class Embedding(Section):
     tie_source: bool = False  # source and target share one table
     tie_output: bool = False  # the output layer is the target's table
     dropout: Share = 0.0
+    characters: Positive = 32  # spelled words: width of the vectors of characters
+    word_dropout: Share = 0.1  # spelled words: how often, in training, only the characters tell a word
 
 
 # ── training and decoding ────────────────────────────────────────────────────────────────────────────────────────────
@@ -406,12 +410,20 @@ class Config(Section):
     train: Train = Train()
     search: Search = Search()
 
+    @property
+    def limits(self) -> Data:
+        """How long a source and a target may be; the labels of tokens stand where these do."""
+        return (
+            self.data.model_copy(update={"max_target": self.data.max_source + 1}) if self.task == "tag" else self.data
+        )
+
     @model_validator(mode="after")
     def check(self) -> Self:
         check_sides(self)
         check_head(self)
         check_decoder(self)
         check_tying(self)
+        check_spelled(self)
         if (self.train.forcing < 1.0 or self.train.forcing_end is not None) and self.decoder.kind == "none":
             refuse("train.forcing", "without a decoder there is no token to feed back")
         return self
@@ -473,6 +485,10 @@ def check_head(c: Config) -> None:
     c.head.refuse_idle(idle, "head", f"the task {c.task} has no such part")
     if c.task != "generate":
         c.generate.refuse_idle(("block", "carry"), "generate", f"the task {c.task} does not go through running text")
+    if c.task == "tag":
+        if c.head.crf and c.train.label_smoothing:
+            refuse("train.label_smoothing", "a chain (head.crf) gives whole labellings a probability, not each label")
+        c.data.refuse_idle(("max_target",), "data", "there are as many labels as tokens: data.max_source bounds both")
     if c.task in READING and c.task != "fill" and c.embedding.tie_output:
         refuse("embedding.tie_output", f"the task {c.task} predicts no tokens, so there is nothing to tie")
 
@@ -529,6 +545,16 @@ def check_tying(c: Config) -> None:
                    f"of {embedding_width(side)} and states of {getattr(side, 'width', None)}")  # fmt: skip
 
 
+def check_spelled(c: Config) -> None:
+    """Spelled words are read and never written."""
+    if c.tokens.source != "spelled":
+        names = ("characters", "word_dropout")
+        c.embedding.refuse_idle(names, "embedding", "only spelled words have such a part: tokens.source=spelled")
+    elif c.task in ("fill", "generate", "caption"):
+        why = "a picture has none" if c.task == "caption" else f"the task {c.task} writes the tokens that it reads"
+        refuse("tokens.source", f"spelled words are read and never written; {why}")
+
+
 def embedding_width(side: Section) -> int | None:
     """The width of a side's token vectors."""
     width = getattr(side, "embedding", None) or getattr(side, "width", None)
@@ -578,6 +604,10 @@ def for_task(tree: Tree, task: str) -> Tree:
     if tree.get("task", "transduce") == task or {encoder.get("kind"), decoder.get("kind")} & {"image"}:
         return {**tree, "task": task}
     embedding = {name: value for name, value in tree.get("embedding", {}).items() if not name.startswith("tie_")}
+    if task == "tag":
+        size = {name: value for name, value in tree.get("tokens", {}).items() if name == "size"}
+        long = {"max_source": LONG, **tree.get("data", {})}
+        tree = {**tree, "data": long, "tokens": {"source": "spelled", **size}}
     if task in READING and encoder.get("kind") != "none":
         tied = {"tie_output": True} if task == "fill" and tree.get("embedding", {}).get("tie_output") else {}
         return {**tree, "task": task, "decoder": {"kind": "none"}, "embedding": embedding | tied}

@@ -215,7 +215,7 @@ class Trained:
             item = self.task.encode(example, table.folder)
         except RegardError as error:
             raise DataError(f"{where}: {error}") from None
-        longest = self.config.data.max_target
+        longest = self.config.limits.max_target
         if len(item.target) > longest:
             warnings.warn(f"{where}: a target of {len(item.target)} tokens, more than data.max_target={longest}; "
                           "it can not be written, and only its beginning is foreseen", stacklevel=3)  # fmt: skip
@@ -261,9 +261,9 @@ class Trained:
             return [Token(f"{place // side},{place % side}", 0, 0) for place in range(count)]
         spans = self.vocabulary.encode_source(columns(text)).spans
         end = len("\t".join(columns(text)))
-        places = [*spans, *[(end, end)] * len(item.source)][: len(item.source)]
-        names = [self.vocabulary.source.token(id) for id in item.source]
-        return [Token(name, *place) for name, place in zip(names, places, strict=True)]
+        places = [*spans, *[(end, end)] * len(item.source)]
+        return [Token(self.vocabulary.source.token(item.source[at]), *places[at])
+                for at in self.vocabulary.source.heads(item.source)]  # fmt: skip
 
 
 def columns(text: Text) -> tuple[str, ...]:
@@ -276,7 +276,9 @@ def columns(text: Text) -> tuple[str, ...]:
 
 def identity(item: Item) -> Hashable:
     """The same for items that have the same answer: a file may hold another picture the next time it is named."""
-    return item.source if item.picture is None else hashlib.blake2b(item.picture.tobytes(), digest_size=16).digest()
+    if item.picture is None:
+        return item.source, item.target  # a task may mark there where it answers
+    return hashlib.blake2b(item.picture.tobytes(), digest_size=16).digest()
 
 
 def chunks(texts: Iterable[Question | list[Question]], most: int) -> Iterator[list[Question]]:

@@ -3,6 +3,7 @@
 Ids are laid out as special tokens, then tags, then the pieces of text. The text side knows only its own pieces, so no
 text, whatever it says, can produce a special token or a tag. Subwords are byte-pair encoding (Sennrich et al. 2016,
 https://arxiv.org/abs/1508.07909) and the unigram model (Kudo 2018, https://arxiv.org/abs/1804.10959), both over bytes.
+Spelled words are a word and then its characters, as two layers of tokens in one row.
 """
 
 import difflib
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 PAD, START, END, SEPARATOR, MASK, UNKNOWN, CLASS = range(7)
 SPECIALS = ("<pad>", "<start>", "<end>", "<separator>", "<mask>", "<unknown>", "<class>")
 
-Kind = Literal["characters", "bytes", "words", "bpe", "unigram", "labels"]
+Kind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled", "labels"]
 KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "labels")  # of text
 
 MOST_PIECES = 1_000_000
@@ -41,10 +42,12 @@ MARKER = "\x01"  # not among the symbols by which bytes are written
 PORTION = 4096  # texts that are counted at a time
 MOST_TYPES = 1 << 19  # different words that are counted, at least four times those that are wanted
 MOST_KNOWN = 1 << 17  # words whose pieces are remembered
+LETTERS = 512  # ids at the end of a spelled vocabulary: the 256 bytes, and room for as many other characters
 
 REPLACEMENT = "\ufffd"
 SURROGATE = re.compile("[\ud800-\udfff]")
 WORD = re.compile(r"\S+")
+TOKEN = re.compile(r"(?:\S|\u00a0)+")  # a word in which a no-break space stands for a space
 LABEL = re.compile(r"[^\0]+")
 TAG = re.compile(r"[^;|\s]+")
 # Letters keep their combining marks, which the library's own pattern cuts off (and with them most Indic words).
@@ -68,6 +71,7 @@ class Tokenizer:
         self.tags = tuple(tags)
         self._tag_ids = {tag: id for id, tag in enumerate(self.tags, len(SPECIALS))}
         self.size = pieces.first + len(pieces.spellings)
+        self.letters = self.size - LETTERS if pieces.kind == "spelled" else self.size  # the first that spells a word
 
     @classmethod
     def learn(cls, texts: Iterable[str], kind: Kind, size: int = 8000, tags: Iterable[str] = ()) -> "Tokenizer":
@@ -134,6 +138,10 @@ class Tokenizer:
         runs = groupby(kept, key=lambda id: len(SPECIALS) <= id < self.pieces.first)
         return " ".join(self._join_tags(run) if tagged else self._join_text(run) for tagged, run in runs)
 
+    def heads(self, ids: Sequence[int]) -> list[int]:
+        """Which of these have a place of their own in what a model reads: all but the letters of spelled words."""
+        return [place for place, id in enumerate(ids) if id < self.letters]
+
     def token(self, id: int) -> str:
         """How one token is shown to a person: spaces made visible, control characters and loose bytes spelled out."""
         if self._known(id) < len(SPECIALS):
@@ -169,9 +177,12 @@ class Tokenizer:
         return ";".join(self.tags[id - len(SPECIALS)] for id in ids)
 
     def _join_text(self, ids: Iterable[int]) -> str:
-        spellings, first = self.pieces.spellings, self.pieces.first
-        parts = [REPLACEMENT.encode() if id == UNKNOWN else spellings[id - first] for id in ids]
-        return self.pieces.join(parts).decode("utf-8", errors="replace")
+        return self.pieces.join([self._part(id) for id in ids]).decode("utf-8", errors="replace")
+
+    def _part(self, id: int) -> bytes:
+        if self.kind == "spelled" and id < self.letters:
+            return b" "  # the word is told by its letters
+        return REPLACEMENT.encode() if id == UNKNOWN else self.pieces.spellings[id - self.pieces.first]
 
     def _known(self, id: int) -> int:
         if not 0 <= id < self.size:
@@ -336,6 +347,54 @@ class Labels(Words):
 
     def as_dict(self) -> dict[str, object]:
         return {"labels": self.words}
+
+
+class Spelled:
+    """Each word and then its characters: `[the] t h e [cat] c a t`; a word that was not learnt is UNKNOWN and spelled.
+
+    Which word it is takes no notice of capitals: these are told by the characters, and so is the text.
+    """
+
+    kind: Kind = "spelled"
+
+    def __init__(self, words: Sequence[str], alphabet: str, first: int) -> None:
+        self.words, self.first = list(words), first
+        self.characters = Characters(alphabet, first + len(words))
+        room = [b""] * (LETTERS - len(self.characters.spellings))
+        self.spellings = [*(word.encode() for word in words), *self.characters.spellings, *room]
+        self._ids = {word: id for id, word in enumerate(words, first)}
+        self._known: dict[str, tuple[int, ...]] = {}  # words that were spelled before
+
+    def encode(self, text: str) -> Encoding:
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        for found in TOKEN.finditer(text):
+            letters = self.characters.encode(found[0])
+            ids += (self._word(found[0]), *letters.ids)
+            spans += (found.span(), *((found.start() + start, found.start() + end) for start, end in letters.spans))
+        return Encoding(tuple(ids), tuple(spans))
+
+    def encode_batch(self, texts: Sequence[str]) -> list[Encoding]:
+        return [self.encode(text) for text in texts]
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        return ragged([[id for word in TOKEN.findall(text) for id in self._spell(word)] for text in texts])
+
+    def join(self, parts: Sequence[bytes]) -> bytes:
+        return b"".join(parts).removeprefix(b" ")
+
+    def as_dict(self) -> dict[str, object]:
+        return {"words": self.words, **self.characters.as_dict()}
+
+    def _word(self, word: str) -> int:
+        return self._ids.get(word.lower(), UNKNOWN)
+
+    def _spell(self, word: str) -> tuple[int, ...]:
+        if word not in self._known:
+            self._known[word] = (self._word(word), *self.characters.encode(word).ids)
+        return self._known[word]
 
 
 def sums(counts: Numbers, ends: Numbers) -> Numbers:
@@ -511,6 +570,20 @@ def learn_labels(texts: Iterable[str], size: int, first: int) -> Labels:
     return Labels(most_frequent(count_types(([text] for text in texts), size), size), first)
 
 
+def learn_spelled(texts: Iterable[str], size: int, first: int) -> Spelled:
+    """The most frequent words of those that occur twice, and the characters beyond ASCII, which is its own bytes.
+
+    What occurs once stays unknown, so that a model learns what unknown words are like.
+    """
+    words: Counter[str] = Counter()
+    letters: Counter[str] = Counter()
+    for word, count in count_types(map(TOKEN.findall, texts), size).items():
+        words[word.lower()] += count
+        letters.update({each: count * word.count(each) for each in set(word) if not each.isascii()})
+    twice = Counter({word: count for word, count in words.items() if count > 1})
+    return Spelled(most_frequent(twice, size), "".join(most_frequent(letters, LETTERS - 256)), first)
+
+
 def count_types(groups: Iterable[list[str]], size: int) -> Counter[str]:
     """How often each text occurs. Of very many different ones the rarest are forgotten, so that memory has a bound."""
     counts: Counter[str] = Counter()
@@ -634,6 +707,7 @@ LEARNERS: dict[str, Callable[[Iterable[str], int, int], Pieces]] = {
     "words": learn_words,
     "bpe": learn_bpe,
     "unigram": learn_unigram,
+    "spelled": learn_spelled,
     "labels": learn_labels,
 }
 
@@ -659,6 +733,14 @@ def read_bytes(_data: Mapping[str, object], first: int) -> Bytes:
 def read_words(data: Mapping[str, object], first: int) -> Words:
     """Words from their list."""
     return Words(read_strings(data, "words", WORD), first)
+
+
+def read_spelled(data: Mapping[str, object], first: int) -> Spelled:
+    """Words from their list, and the characters that spell them."""
+    alphabet = read_characters(data, first).alphabet
+    if len(alphabet) > LETTERS - 256:
+        refuse(f"found {len(alphabet)} characters of spelled words, expected at most {LETTERS - 256}")
+    return Spelled(read_strings(data, "words", TOKEN), alphabet, first)
 
 
 def read_labels(data: Mapping[str, object], first: int) -> Labels:
@@ -704,6 +786,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "words": ("words",),
     "bpe": ("merges",),
     "unigram": ("scores", "pieces"),
+    "spelled": ("words", "characters"),
     "labels": ("labels",),
 }
 READERS: dict[str, Callable[[Mapping[str, object], int], Pieces]] = {
@@ -712,6 +795,7 @@ READERS: dict[str, Callable[[Mapping[str, object], int], Pieces]] = {
     "words": read_words,
     "bpe": read_bpe,
     "unigram": read_unigram,
+    "spelled": read_spelled,
     "labels": read_labels,
 }
 

@@ -17,6 +17,7 @@ from regard.layers.convolution import GatedConvolution
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
+from regard.layers.image import Grid, Patches
 from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, waves
 from regard.layers.recurrent import Cell, Gru, Loop, Lstm
 from regard.layers.scores import Additive, Bilinear, Distance, Mean, ReducedRank, Score
@@ -47,7 +48,8 @@ class Unknown(Exception):
 def check_parts(model: Model) -> None:
     """A part of one's own, or one with a hook, is left to torch; so is what reads pictures, and a head, which
     always are."""
-    in_torch = [] if isinstance(model.source_embedding, Embedding) else [model.source_embedding, model.encoder]
+    pictures = isinstance(model.source_embedding, Grid | Patches)
+    in_torch = [model.source_embedding, model.encoder] if pictures else []
     in_torch += [] if model.head is None else [model.head]
     left = {part for each in in_torch for part in each.modules()}
     for part in model.modules():

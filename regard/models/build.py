@@ -8,10 +8,12 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard import config
+from regard.data.tokens import LETTERS, SPECIALS
 from regard.errors import ConfigError
 from regard.layers.attention import Attention
 from regard.layers.block import Block
 from regard.layers.convolution import GatedConvolution
+from regard.layers.crf import Chain
 from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
@@ -20,6 +22,7 @@ from regard.layers.pool import Pool
 from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, SinusoidalGrid
 from regard.layers.recurrent import CELLS, Loop
 from regard.layers.scores import Additive, Bilinear, Distance, Mean, ReducedRank, Score
+from regard.layers.spelled import Spelled
 from regard.models.bridge import Bridge
 from regard.models.decoders import (
     AttentionDecoder,
@@ -83,10 +86,14 @@ def refuse_giants(c: config.Config, source_size: int, target_size: int) -> Model
 def assemble(c: config.Config, source_size: int, target_size: int) -> Model:
     prefix = isinstance(c.encoder, config.Nothing)
     written = source_size if prefix else target_size  # a decoder alone reads and writes in one vocabulary
-    target_embedding = None if isinstance(c.decoder, config.Nothing) else embedding(c, c.decoder, written)
-    if prefix:
+    spelled = c.tokens.source == "spelled"
+    writes = not isinstance(c.decoder, config.Nothing) and not (prefix and spelled)
+    target_embedding = embedding(c, c.decoder, written) if writes else None
+    if spelled:
+        source_embedding: nn.Module = spelled_words(c, c.decoder if prefix else c.encoder, source_size)
+    elif prefix:
         assert target_embedding is not None
-        source_embedding: nn.Module = target_embedding
+        source_embedding = target_embedding
     elif isinstance(c.encoder, config.ImageEncoder):
         source_embedding = picture(c.encoder)
     else:
@@ -98,7 +105,8 @@ def assemble(c: config.Config, source_size: int, target_size: int) -> Model:
     tied_output = (target_embedding or source_embedding) if c.embedding.tie_output else None
     assert tied_output is None or isinstance(tied_output, Embedding)
     output = Output(output_size(c, width, source_size, target_size), width, tied_output)
-    return Model(source_embedding, made_encoder, target_embedding, made_decoder, output, prefix, head(c, width))
+    labels = target_size - len(SPECIALS)
+    return Model(source_embedding, made_encoder, target_embedding, made_decoder, output, prefix, head(c, width, labels))
 
 
 def output_size(c: config.Config, width: int, source_size: int, target_size: int) -> int:
@@ -114,10 +122,12 @@ def output_size(c: config.Config, width: int, source_size: int, target_size: int
             return target_size
 
 
-def head(c: config.Config, width: int) -> nn.Module | None:
-    """What the task puts between states and output layer."""
+def head(c: config.Config, width: int, labels: int) -> nn.Module | None:
+    """What the task puts beside the output layer: before it, or behind."""
     if c.task in ("classify", "embed"):
         return Pool(c.head.pool, width)
+    if c.task == "tag" and c.head.crf:
+        return Chain(labels)
     return None
 
 
@@ -131,6 +141,13 @@ def embedding(c: config.Config, side: config.Section, vocabulary: int) -> Embedd
     width = config.embedding_width(side)
     assert width is not None
     return Embedding(vocabulary, width, c.embedding.scale, Dropout(c.embedding.dropout))
+
+
+def spelled_words(c: config.Config, side: config.Section, vocabulary: int) -> Spelled:
+    e, width = c.embedding, config.embedding_width(side)
+    assert width is not None
+    table = Embedding(vocabulary - LETTERS, width, e.scale, nn.Identity())
+    return Spelled(table, e.characters, LETTERS, e.word_dropout, Dropout(e.dropout))
 
 
 def picture(e: config.ImageEncoder) -> nn.Module:

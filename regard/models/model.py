@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from regard.data.batch import Batch, pad
 from regard.data.tokens import PAD
 from regard.layers.embedding import Embedding, Output
+from regard.layers.spelled import Spelled
 from regard.models.decoders import Decoder
 from regard.models.encoders import Encoder, everywhere
 from regard.models.memory import Memory, Read, Reading
@@ -56,9 +57,17 @@ class Model(nn.Module):
         return self.output.weight.device
 
     def encode(self, source: Tensor, mask_BS: Tensor | None = None) -> Memory:
-        """Token ids (B, S) with their mask, or pictures (B, C, Y, X), as a memory that is ready to be looked up."""
-        x_BSE = self.source_embedding(source)
-        memory: Memory = self.encoder(x_BSE, everywhere(x_BSE) if mask_BS is None else mask_BS)
+        """Token ids (B, S) with their mask, or pictures (B, C, Y, X), as a memory that is ready to be looked up.
+
+        Of spelled words only the words have a place in it.
+        """
+        x = self.source_embedding(source)
+        if isinstance(self.source_embedding, Spelled):
+            source = self.source_embedding.words(source)
+            mask = source != PAD
+        else:
+            mask = everywhere(x) if mask_BS is None else mask_BS
+        memory: Memory = self.encoder(x, mask)
         memory = memory if source.is_floating_point() else replace(memory, source_BS=source)
         return memory if self.decoder is None else self.decoder.read(memory)
 

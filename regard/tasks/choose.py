@@ -5,6 +5,7 @@ from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError
 from regard.tasks.classify import Classify
 from regard.tasks.fill import Fill
+from regard.tasks.tag import Tag
 from regard.tasks.task import Task
 from regard.tasks.transduce import Caption, Transduce
 
@@ -13,21 +14,27 @@ def task(c: config.Config, vocabulary: Vocabulary) -> Task:
     return kind(c)(c, vocabulary)
 
 
-KINDS: dict[str, type[Transduce] | type[Fill] | type[Classify]] = {
+Kind = type[Transduce] | type[Fill] | type[Classify] | type[Tag]
+
+KINDS: dict[str, Kind] = {
     "transduce": Transduce,
     "caption": Caption,
     "fill": Fill,
     "classify": Classify,
+    "tag": Tag,
 }
 
 
-def kind(c: config.Config) -> type[Transduce] | type[Fill] | type[Classify]:
+def kind(c: config.Config) -> Kind:
     return KINDS[c.task]
 
 
-def deciding(c: config.Config) -> str:
-    """The score that decides which weights are best: the one asked for, or the task's first."""
-    asked, known = c.train.metric, kind(c).scores
+def deciding(c: config.Config, made: Task | None = None) -> str:
+    """The score that decides which weights are best: the one asked for, or the first of the task.
+
+    A task that was made knows its labels, and may have fewer scores than its kind.
+    """
+    asked, known = c.train.metric, (made or kind(c)).scores
     if asked != "auto" and asked not in known:
         raise ConfigError(f"train.metric: {asked} is not a score of the task {c.task}"
                           f"{config.nearest(asked, known)}; it has {', '.join(known)}")  # fmt: skip

@@ -22,7 +22,7 @@ from regard.models.model import Model
 from regard.score import Metric, perplexity
 from regard.score.intervals import wilson_interval
 from regard.tasks.loss import NOTHING_JUDGED, judged, token_loss
-from regard.tasks.reading import Reads, read_states
+from regard.tasks.reading import Reads, best_rows, read_states
 from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
 HOLE = "[mask]"
@@ -95,15 +95,11 @@ class Fill(Reads):
         """The likeliest combinations of one token for each hole, best first."""
         first = len(SPECIALS) + len(self.vocabulary.source.tags)  # a hole in a text is never a tag
         log_TV[:, :first] = -torch.inf
-        few = min(count, log_TV.shape[1] - first)
-        best: list[tuple[list[float], dict[int, int]]] = [([], {})]
-        for place, log, token in zip(holes, *(t.tolist() for t in log_TV.topk(few, -1)), strict=True):
-            longer = [
-                ([*logs, a], {**chosen, place: b}) for logs, chosen in best for a, b in zip(log, token, strict=True)
-            ]
-            best = sorted(longer, key=lambda each: -sum(each[0]))[:count]
-        made = tuple(self.spell([chosen.get(i, each) for i, each in enumerate(ids)], logs) for logs, chosen in best)
-        return replace(made[0], alternatives=made)
+        made = []
+        for tokens, logs in best_rows(log_TV, min(count, log_TV.shape[1] - first), count):
+            chosen = dict(zip(holes, tokens, strict=True))
+            made.append(self.spell([chosen.get(i, each) for i, each in enumerate(ids)], logs))
+        return replace(made[0], alternatives=tuple(made))
 
     def spell(self, ids: list[int], logs: Sequence[float] = ()) -> Answer:
         """Ids without their end as text, a tab between columns; `logs` of what was filled in."""

@@ -23,6 +23,15 @@ def read_states(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list
     return model.states(sources) if isinstance(model, Engine) else model.read(sources)
 
 
+def best_rows(log_TV: Tensor, few: int, count: int) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
+    """The `count` likeliest combinations of one token for each place, best first; `few` of each place are tried."""
+    best: list[tuple[tuple[int, ...], tuple[float, ...]]] = [((), ())]
+    for log, token in zip(*(t.tolist() for t in log_TV.topk(few, -1)), strict=True):
+        longer = [((*tokens, b), (*logs, a)) for tokens, logs in best for a, b in zip(log, token, strict=True)]
+        best = sorted(longer, key=lambda each: -sum(each[1]))[:count]
+    return best
+
+
 def refuse_search(wish: Wish, task: str, why: str) -> None:
     """Wishes that only a search could fulfil."""
     if (

@@ -45,7 +45,7 @@ def choice(data: Prepared, outcome: Outcome) -> str:
     if not outcome.chosen:
         return "there was no validation, so these are the last weights, not the best"
     judged = min(len(data.valid.items), data.config.train.validate_examples)
-    by = deciding(data.config)
+    by = deciding(data.config, data.task)
     return f"the best weights were chosen on {judged} examples by {by}, so a fresh test file is the better judge"
 
 

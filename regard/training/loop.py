@@ -174,7 +174,7 @@ def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> Non
     model.train()
     took = time.monotonic() - started
     crew.stop.ending = took * (LAST + last_scoring(data))
-    crew.keep.offer(model, step, figure(found, deciding(data.config)), newer=not name)  # a mean is no newer
+    crew.keep.offer(model, step, figure(found, deciding(data.config, data.task)), newer=not name)  # a mean is no newer
     crew.report.validated(entry(found, step, name), samples(part, found), crew.keep, took)
 
 

@@ -234,14 +234,14 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     for portion in portions(side, PICTURES if c.task == "caption" else PORTION):
         digest.update("".join(map(imprint, portion)).encode())
         rows = encode(asked, portion, side.table)
-        fits = fitting(rows, c.data)
+        fits = fitting(rows, c.limits)
         writer.add(rows.rows(fits))
         if texts is not None:
             texts.write(b"".join(stored.text_line(example) for example in compress(portion, fits)))
     digest.update(b"\x1d")
     layout = writer.close()
     written = [*writer.written, *([texts.close()] if texts is not None else [])]
-    return Numbered(layout, written, left_out(side, sum(layout.counts), c.data))
+    return Numbered(layout, written, left_out(side, sum(layout.counts), c.limits))
 
 
 def portions(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:

@@ -252,7 +252,7 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
     pace = Pace(plan, stop.clock, standing.step, standing.ending / (LAST + plan.scoring) or None)
     stop.guess = pace.ending
     report = Report(t, writing, scene.quiet or not team.first, stop.clock, standing.log, pace)
-    keep = Keeper(deciding(ready.data.config), t.average, found.kept if found else None)
+    keep = Keeper(deciding(ready.data.config, ready.data.task), t.average, found.kept if found else None)
     where = device(t.model_copy(update={"device": ready.start.device}), team.local)
     if where.type == "cuda":
         torch.cuda.set_device(where)

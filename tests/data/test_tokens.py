@@ -205,7 +205,7 @@ def test_a_batch_is_the_same_as_one_by_one(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_special_names_and_tags_in_a_text_are_text(kind: Kind) -> None:
     texts = [*SPECIALS, "V", "PST", "N", "</s>", "[MASK]", "<|endoftext|>", "<0x41>"]
-    tokenizer = Tokenizer.learn([*TEXTS, " ".join(texts)], kind, size=500, tags=["V", "PST", "N"])
+    tokenizer = Tokenizer.learn([*TEXTS, " ".join(texts)] * 2, kind, size=500, tags=["V", "PST", "N"])
     for text in texts:
         ids = tokenizer.encode(text).ids
         assert min(ids) >= len(SPECIALS) + 3
