@@ -25,9 +25,9 @@ class Chain(nn.Module):
     def log_likelihood(self, emissions_BTV: Tensor, label_BT: Tensor, mask_BT: Tensor) -> Tensor:
         """Of the labels of each row, together: (B,)."""
         chosen_BT = emissions_BTV.gather(2, label_BT[..., None])[..., 0] * mask_BT
-        steps_BT = self.transitions[label_BT[:, :-1], label_BT[:, 1:]] * mask_BT[:, 1:]
+        steps = self.transitions[label_BT[:, :-1], label_BT[:, 1:]] * mask_BT[:, 1:]
         last_B = label_BT.gather(1, (mask_BT.sum(1, keepdim=True) - 1).clamp(min=0))[:, 0]
-        score_B = chosen_BT.sum(1) + steps_BT.sum(1) + self.first[label_BT[:, 0]] + self.last[last_B]
+        score_B = chosen_BT.sum(1) + steps.sum(1) + self.first[label_BT[:, 0]] + self.last[last_B]
         found_B: Tensor = (score_B - self.log_partition(emissions_BTV, mask_BT)) * mask_BT[:, 0]
         return found_B
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from regard import config
-from regard.data.batch import Batch, pad
+from regard.data.batch import Batch, cut, pad
 from regard.data.ragged import ragged
 from regard.data.read import Example
 from regard.data.shards import Rows
@@ -31,6 +31,7 @@ from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
 
 FIRST = len(SPECIALS)  # label
 Labelled = tuple[tuple[int, ...], float, float]  # ids of labels, log probability of all, and of the least sure one
+NO_LABEL: Labelled = ((), 0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,11 @@ class Tag(Reads):
         if model.head is None:
             return token_loss(model.output, states_BTD, batch.label_BT, self.smoothing(model))
         assert isinstance(model.head, Chain)
-        row, column = (batch.label_BT != PAD).nonzero(as_tuple=True)
-        counts = (batch.label_BT != PAD).sum(1)
-        states = side_by_side(states_BTD[row, column], counts)
-        label_BT = side_by_side(batch.label_BT[row, column] - FIRST, counts)
-        emissions_BTV = model.output(states)[..., FIRST:].float()
-        log_B = model.head.log_likelihood(emissions_BTV, label_BT, lengths_mask(counts, label_BT.shape[1]))
-        return Loss(-log_B.sum(), len(row))
+        real_BT = batch.label_BT != PAD
+        emissions = model.output(side_by_side(states_BTD, real_BT))[..., FIRST:].float()
+        labels = (side_by_side(batch.label_BT, real_BT) - FIRST).clamp(min=0)
+        log_B = model.head.log_likelihood(emissions, labels, first_places(real_BT.sum(1), labels.shape[1]))
+        return Loss(-log_B.sum(), int(real_BT.sum()))
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -119,18 +118,25 @@ class Tag(Reads):
     def labelled(
         self, model: Model | Engine, items: Sequence[Item], batch: int, count: int
     ) -> Iterator[tuple[int, Found]]:
-        """Each item's number and what was found."""
+        """Each item's number and what was found; by an engine every chain alone, so that no mate changes a bit."""
         head = (model.model if isinstance(model, Engine) else model).head
         for run in runs(items, batch):
-            label_BT = self.labels([items[i] for i in run])
-            states = [states_TD[row_T[: len(states_TD)] != PAD] for row_T, states_TD in
-                      zip(label_BT, read_states(model, [items[i].source for i in run]), strict=True)]  # fmt: skip
-            log_BTV = model.output(pad_sequence(states, batch_first=True)).float()[..., FIRST:]
-            lengths = torch.tensor([len(each) for each in states], device=log_BTV.device)
-            if isinstance(head, Chain):
-                yield from zip(run, together(head, log_BTV, lengths, count), strict=True)
-            else:
-                yield from zip(run, apart(log_BTV.log_softmax(-1), lengths, count), strict=True)
+            scores = self.emissions(model, [items[i] for i in run])
+            if not isinstance(head, Chain):
+                yield from zip(run, (apart(each.log_softmax(-1), count) for each in scores), strict=True)
+                continue
+            for some in cut(range(len(run)), [1] * len(run), 1 if isinstance(model, Engine) else batch):
+                found = together(head, [scores[row] for row in some], count)
+                yield from zip([run[row] for row in some], found, strict=True)
+
+    def emissions(self, model: Model | Engine, items: Sequence[Item]) -> list[Tensor]:
+        """The score of every label at each token of each item: (tokens, labels)."""
+        states = []
+        for item, states_TD in zip(items, read_states(model, [item.source for item in items]), strict=True):
+            places = [place for place, label in enumerate(item.target[: len(states_TD) - 1]) if label != PAD]
+            states.append(states_TD[places])
+        scores = model.output(torch.cat(states)[None])[0].float()[:, FIRST:]
+        return list(torch.split(scores, [len(each) for each in states]))
 
     def named(self, best: Sequence[Labelled]) -> Answer:
         made = []
@@ -174,37 +180,42 @@ def laid(places: Sequence[int], labels: Sequence[int]) -> tuple[int, ...]:
     return tuple(row)
 
 
-def side_by_side(rows: Tensor, counts: Tensor) -> Tensor:
-    """Rows one after another, `counts` of them for each text, as a batch with zeros after the shorter ones."""
-    mask = lengths_mask(counts, max(1, int(counts.max())))
-    found = rows.new_zeros((*mask.shape, *rows.shape[1:]))
-    found[mask] = rows
+def side_by_side(values: Tensor, real_BT: Tensor) -> Tensor:
+    """The values at real places, row by row from the first place on, with zeros after them."""
+    mask = first_places(real_BT.sum(1), max(1, int(real_BT.sum(1).max())))
+    found = values.new_zeros((*mask.shape, *values.shape[2:]))
+    found[mask] = values[real_BT]
     return found
 
 
-def lengths_mask(counts: Tensor, length: int) -> Tensor:
+def first_places(counts: Tensor, length: int) -> Tensor:
+    """The mask of rows that have so many places."""
     return torch.arange(length, device=counts.device) < counts[:, None]
 
 
-def apart(log_BTV: Tensor, lengths: Tensor, count: int) -> Iterator[Found]:
+def apart(log_TV: Tensor, count: int) -> Found:
     """Each token by itself."""
-    for log_TV, length in zip(log_BTV, lengths.tolist(), strict=True):
-        few = min(count, log_TV.shape[-1])
-        best = [(labels, sum(logs), min(logs, default=0.0)) for labels, logs in best_rows(log_TV[:length], few, count)]
-        yield Found(log_TV[:length], best)
+    rows = best_rows(log_TV, min(count, log_TV.shape[-1]), count)
+    return Found(log_TV, [(labels, sum(logs), min(logs, default=0.0)) for labels, logs in rows])
 
 
-def together(chain: Chain, emissions_BTV: Tensor, lengths: Tensor, count: int) -> Iterator[Found]:
+def together(chain: Chain, scores: Sequence[Tensor], count: int) -> list[Found]:
     """All tokens of a text at once; how sure one is, whatever the others are, is its marginal."""
+    emissions_BTV = pad_sequence(list(scores), batch_first=True)
     if not emissions_BTV.shape[1]:
-        yield from (Found(each_TV, [((), 0.0, 0.0)]) for each_TV in emissions_BTV)
-        return
-    mask_BT = lengths_mask(lengths, emissions_BTV.shape[1])
+        return [Found(each, [NO_LABEL]) for each in scores]
+    lengths = torch.tensor([len(each) for each in scores], device=emissions_BTV.device)
+    mask_BT = first_places(lengths, emissions_BTV.shape[1])
     labels_BNT, log_BN = chain.best(emissions_BTV, mask_BT, count)
     sure_BTV = chain.log_marginals(emissions_BTV, mask_BT)
-    for row, length in enumerate(lengths.tolist()):
-        best: list[Labelled] = []
-        for label_T, log in zip(labels_BNT[row, :, :length], log_BN[row].tolist(), strict=True):
-            lowest = min(sure_BTV[row, range(length), label_T].tolist(), default=0.0)
-            best.append((tuple(label_T.tolist()), log if length else 0.0, lowest))
-        yield Found(sure_BTV[row, :length], [each for each in best if each[1] > -math.inf][: count if length else 1])
+    return [chosen(labels_NT[:, :length], log_N, sure_TV[:length]) for labels_NT, log_N, sure_TV, length in
+            zip(labels_BNT, log_BN, sure_BTV, lengths.tolist(), strict=True)]  # fmt: skip
+
+
+def chosen(labels_NT: Tensor, log_N: Tensor, sure_TV: Tensor) -> Found:
+    """The labellings of one text that are possible at all."""
+    if not len(sure_TV):
+        return Found(sure_TV, [NO_LABEL])
+    lowest_N = sure_TV.T.gather(0, labels_NT).amin(1)
+    rows = zip(labels_NT.tolist(), log_N.tolist(), lowest_N.tolist(), strict=True)
+    return Found(sure_TV, [(tuple(labels), log, lowest) for labels, log, lowest in rows if log > -math.inf])
