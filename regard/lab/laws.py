@@ -84,7 +84,7 @@ def draw_item(trained: Trained, draw: np.random.Generator) -> Item:
     c, vocabulary = trained.config, trained.vocabulary
     if c.task in config.READING:  # some tokens are hidden and some have labels: there is something to answer
         shown = draw_tokens(draw, vocabulary.source.size, c.data.max_source)
-        labels = draw_tokens(draw, vocabulary.target.size, len(shown))
+        labels = draw_tokens(draw, vocabulary.target.size, len(shown)) if c.task in config.LABELLED else ()
         return Item((*[MASK if i % 3 == 0 else token for i, token in enumerate(shown)], END), labels)
     target = draw_tokens(draw, vocabulary.target.size, c.data.max_target)
     if isinstance(c.encoder, config.ImageEncoder):
