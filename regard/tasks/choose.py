@@ -5,6 +5,7 @@ from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError
 from regard.tasks.classify import Classify
 from regard.tasks.fill import Fill
+from regard.tasks.generate import Generate
 from regard.tasks.task import Task
 from regard.tasks.transduce import Caption, Transduce
 
@@ -15,6 +16,7 @@ def task(c: config.Config, vocabulary: Vocabulary) -> Task:
 
 KINDS: dict[str, type[Transduce] | type[Fill] | type[Classify]] = {
     "transduce": Transduce,
+    "generate": Generate,
     "caption": Caption,
     "fill": Fill,
     "classify": Classify,
