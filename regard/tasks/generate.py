@@ -16,7 +16,7 @@ from torch import Tensor
 
 from regard import config
 from regard.data.batch import Batch, cut, mix, pad
-from regard.data.ragged import Ragged, join, ragged, repeated
+from regard.data.ragged import join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.data.text import Cut
@@ -77,7 +77,7 @@ class Generate(Transduce):
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         """A row for each item: a window over a page and the one before it, another one in every epoch."""
         made = [self.window(item, number, epoch) for item, number in zip(items, numbers, strict=True)]
-        return rows_of([ids[:-1] for ids in made], [labels(ids)[1:] for ids in made], tuple(numbers))
+        return rows_of([ids[:-1] for ids in made], [ids[1:] for ids in made], tuple(numbers))
 
     def window(self, item: Item, number: int, epoch: int) -> tuple[int, ...]:
         """One token more than a row; where it begins is a pure function of (seed, epoch, number of the example)."""
@@ -93,7 +93,7 @@ class Generate(Transduce):
         assert batch.target_BT is not None
         memory = model.encode(batch.source, batch.source_mask_BS)
         state, found = model.start(memory), []
-        for block_BT in batch.target_BT.split(self.config.generate.block, 1):
+        for block_BT in torch.split(batch.target_BT, self.config.generate.block, 1):
             states_BTD, state = model.states(block_BT, memory, state)
             state = detached(state)
             found.append(states_BTD)
@@ -139,7 +139,7 @@ class Generate(Transduce):
             more = super().search_all(model, some, asked, [numbers[i] for i in going])
             for i, each in zip(going, more, strict=True):
                 found[i] = [longer(found[i][0], new, room, wish.length_penalty) for new in each]
-            if wish.beam > 1 or not wish.is_simple and wish.sampling is None:
+            if judged_whole(wish):
                 self.tell_cut(wish)
                 break
             going = [i for i, each in zip(going, more, strict=True) if len(each[0].tokens) == room]
@@ -216,7 +216,7 @@ class Generate(Transduce):
         for run in cut(order, [span.length for span in spans], AT_ONCE):
             some = [spans[i] for i in run]
             texts = [text_of(items[span.item])[span.start : span.stop] for span in some]
-            label = [labels(ids, span.first - span.start)[1:] for ids, span in zip(texts, some, strict=True)]
+            label = [labels(ids, span.first - span.start) for ids, span in zip(texts, some, strict=True)]
             batch = rows_of([ids[:-1] for ids in texts], label, ()).to(model.device)
             states_BTD = model(batch).states_BTD
             for row, span in enumerate(some):
@@ -255,9 +255,9 @@ def text_of(item: Item) -> tuple[int, ...]:
     return (*(item.source or (START,)), *item.target)
 
 
-def labels(ids: tuple[int, ...], first: int = 0) -> tuple[int, ...]:
-    """The ids, with PAD for those before `first`, which do not count."""
-    return (*[PAD] * first, *ids[first:])
+def labels(ids: tuple[int, ...], first: int) -> tuple[int, ...]:
+    """What follows each token, with PAD for what stands before `first` and does not count."""
+    return (*[PAD] * (first - 1), *ids[first:])
 
 
 def rows_of(fed: Sequence[Sequence[int]], label: Sequence[Sequence[int]], numbers: tuple[int, ...]) -> Batch:
@@ -272,6 +272,11 @@ def alike(items: Sequence[Item]) -> Iterable[list[int]]:
     for number, item in enumerate(items):
         found.setdefault(item.source[-1], []).append(number)
     return found.values()
+
+
+def judged_whole(wish: Wish) -> bool:
+    """Whether texts are ranked, or must obey what only the whole of them can."""
+    return (wish.beam > 1 and wish.sampling is None) or not replace(wish, sampling=None).is_simple
 
 
 def leg_wish(wish: Wish, leg: int, room: int, written: int) -> Wish:
