@@ -49,6 +49,7 @@ Seed = Annotated[int | None, typer.Option(help="Root of all random draws.")]
 Source = Annotated[str | None, typer.Option(help="Source columns by name or position: lemma,tags")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results, warnings and errors.")]
 Align = Annotated[bool, typer.Option("--align/--no-align", help="In JSON: what each token looked at; takes time.")]
+Breaks = Annotated[bool, typer.Option("--breaks", help="generate: line breaks as they are, else they are \\n.")]
 Format = Annotated[str, typer.Option(help="lines, tsv or jsonl. Default: by --input-column and the first line.")]
 InputColumn = Annotated[str, typer.Option("--input-column", help="Read these columns by name or position: lemma,tags")]
 LengthPenalty = Annotated[
@@ -290,6 +291,7 @@ def run(
     min_length: MinLength = 0,
     max_length: Annotated[int | None, typer.Option("--max-length", min=1, help="Tokens at most.")] = None,
     length_penalty: LengthPenalty = None,
+    breaks: Breaks = False,
     as_json: Json = False,
     align: Align = True,
     min_confidence: MinConfidence = 0.0,
@@ -304,6 +306,7 @@ def run(
     echo "Saturday 9th of May, 2018" | regard run model
     regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
     regard run model --input-column date --min-confidence 0.9 < in.tsv > out.tsv
+    regard run book-model --sample --max-length 500 --breaks < prompts.txt
     regard run model --pattern '\\d{4}-(0[1-9]|1[0-2])-\\d\\d' < in.txt
     """
     refuse_contradictions(context)
@@ -482,7 +485,7 @@ def pass_lines(loaded: "Trained", wish: "Wish", context: typer.Context) -> None:
     given = context.params
     refuse_search(loaded, typed(context))
     columns = tuple(given["input_column"].split(",")) if given["input_column"] else ()
-    layout = Layout(given["format"], columns, given["output_column"], wish.n_best)
+    layout = Layout(given["format"], columns, given["output_column"], wish.n_best, line_break(loaded, given))
     if sys.stdin is None:
         raise UsageError("there is no standard input to read; say regard run MODEL < FILE")
     if sys.stdout is None:
@@ -520,11 +523,22 @@ def refuse_contradictions(context: typer.Context) -> None:
         raise UsageError(f"--min-length {given['min_length']} is more than --max-length {given['max_length']}")
     if empty := [name for name in ("pattern", "require", "ban") if name in words and not all(listed(given[name]))]:
         raise UsageError(f"--{empty[0]}: found an empty text, which asks for nothing; leave the option out")
+    if given["breaks"] and (given["as_json"] or given["input_column"] or given["format"] in ("tsv", "jsonl")):
+        raise UsageError("--breaks is for a person who reads; JSON and tables have one line for each line")
     if "align" in words and not given["as_json"]:
         raise UsageError("--align and --no-align are about the alignment in a JSON record; they need --json")
     if "output_column" in words and not given["input_column"] and given["format"] in ("", "lines"):
         raise UsageError("--output-column names what is added to a table or to objects; it needs --input-column, "
                          "or --format tsv or jsonl")  # fmt: skip
+
+
+def line_break(loaded: "Trained", given: dict[str, Any]) -> str:
+    """How a line break in an output is written: one line in is one line out, unless --breaks says otherwise."""
+    if not loaded.task.any_length:
+        if given["breaks"]:
+            raise UsageError(f"--breaks: outputs of the task {loaded.config.task} have no line breaks")
+        return " "
+    return "\n" if given["breaks"] else "\\n"
 
 
 def listed(value: str | list[str]) -> list[str]:

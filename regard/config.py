@@ -426,7 +426,18 @@ class Config(Section):
         check_spelled(self)
         if (self.train.forcing < 1.0 or self.train.forcing_end is not None) and self.decoder.kind == "none":
             refuse("train.forcing", "without a decoder there is no token to feed back")
+        check_generate(self)
         return self
+
+    @property
+    def row(self) -> int:
+        """Tokens of running text that are gone through in a row, a state carried from block to block."""
+        return self.generate.block * (self.generate.carry or (8 if self.decoder.kind == "recurrent" else 1))
+
+    @property
+    def endless(self) -> bool:
+        """Whether a decoder can write on for ever: its state does not grow, and no place has a number."""
+        return self.decoder.kind != "attention" and getattr(self.decoder, "position", "none") == "none"
 
 
 # ── contradictions ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -473,7 +484,7 @@ def check_sides(c: Config) -> None:
         refuse("encoder.kind", "the task generate has no source to encode; say none")
     if c.task not in READING and decoder == "none":
         refuse("decoder.kind", f"the task {c.task} writes a target: it needs a decoder")
-    if encoder == "none" and c.task == "transduce" and not c.tokens.shared:
+    if encoder == "none" and c.task in ("transduce", "generate") and not c.tokens.shared:
         refuse("tokens.shared", "a model without an encoder reads source and target as one text: "
                "it needs tokens.shared=true")  # fmt: skip
 
@@ -491,6 +502,16 @@ def check_head(c: Config) -> None:
         c.data.refuse_idle(("max_target",), "data", "there are as many labels as tokens: data.max_source bounds both")
     if c.task in READING and c.task != "fill" and c.embedding.tie_output:
         refuse("embedding.tie_output", f"the task {c.task} predicts no tokens, so there is nothing to tie")
+
+
+def check_generate(c: Config) -> None:
+    """One column is read, as it is."""
+    if c.task != "generate":
+        return
+    if len(c.data.source) > 1:
+        refuse("data.source", f"the task generate reads one column, found {', '.join(c.data.source)}")
+    c.data.refuse_idle(("target", "tags"), "data", "the task generate reads one column of text")
+    c.train.refuse_idle(("forcing", "forcing_end"), "train", "the task generate is always fed the true text")
 
 
 def check_decoder(c: Config) -> None:

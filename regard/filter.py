@@ -5,6 +5,7 @@ the number of lines, and lines are answered in their order.
 """
 
 import math
+import re
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from regard.data.lines import Format, Layout, Line, Output, Tell, bundles
 from regard.data.read import EMPTY, escape
 from regard.errors import DataError, RegardError, UsageError
 from regard.tasks.task import Answer, Item, Wish
-from regard.trained import CHUNK, Question, Trained
+from regard.trained import CHUNK, NOTHING, Question, Trained
 
 Watch = Callable[[int, int], None]  # is told how many lines, and how many bytes of them, are done
 
@@ -96,7 +97,8 @@ class Filter:
         """Whatever the line: what can not be read asks for nothing, and is told. No place to write is an error."""
         try:
             columns = self.readable(line, format)
-            return Read(line, columns, self.model.item(columns, f"line {line.number}") if any(columns) else None)
+            asks = any(columns) or self.model.task.any_length
+            return Read(line, columns, self.model.item(columns, f"line {line.number}") if asks else None)
         except UsageError as error:
             raise UsageError(f"line {line.number}: {error}") from None
         except RegardError as error:
@@ -131,6 +133,7 @@ class Filter:
         self.watch(self.lines, self.size)
 
     def output(self, read: Read, answer: Answer) -> Output:
+        answer = NOTHING if read.flaw else answer
         reason = read.flaw or self.doubt(answer)
         if reason and not read.flaw and not self.ask.as_json:
             self.tell(f"line {read.line.number}: {reason}; left empty")
@@ -174,5 +177,5 @@ def described(answer: Answer) -> dict[str, Any]:
 
 def emit(line: str, out: TextIO) -> None:
     """One line; on a terminal nothing in it may steer that."""
-    shown = "\t".join(escape(part) for part in line.split("\t")) if out.isatty() else line
-    print(shown, file=out)
+    shown = "".join(part if part in "\t\n" else escape(part) for part in re.split("([\t\n])", line))
+    print(shown if out.isatty() else line, file=out)

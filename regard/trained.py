@@ -1,6 +1,7 @@
 """Text in, text out: a model together with its tokens and its task, loaded from a folder or fresh from training."""
 
 import hashlib
+import sys
 import warnings
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -11,6 +12,7 @@ import torch
 from regard import config, folder
 from regard.data.read import Columns, Example, Table, escape, read
 from regard.data.recent import Recent
+from regard.data.text import is_running, read_text
 from regard.data.tokens import CLASS, END
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, check_precision, engine
@@ -20,6 +22,7 @@ from regard.models.threads import threads
 from regard.score.calibration import Calibration, Look, calibrate, quality
 from regard.search.write import Sampling
 from regard.tasks.choose import task
+from regard.tasks.generate import Generate, page
 from regard.tasks.task import Alignment, Answer, Evaluation, Item, Wish
 from regard.tasks.transduce import Transduce
 from regard.view.record import Record, Token, record
@@ -29,6 +32,7 @@ Question = Text | Item  # a source, or what `Trained.item` made of it
 
 CHUNK = 16  # batches that are sorted by length together
 DIGITS = 4  # of an alignment
+ANY = sys.maxsize  # tokens: as many as there are
 REMEMBERED = 1_000_000  # tokens of sources and answers, some tens of megabytes
 NOTHING = Answer("", 0.0, 1.0)
 
@@ -104,7 +108,7 @@ class Trained:
         numbers = range(first_number, first_number + len(texts))
         items = {number: text if isinstance(text, Item) else self.item(text, f"text {number + 1}")
                  for number, text in zip(numbers, texts, strict=True)
-                 if isinstance(text, Item) or any(columns(text))}  # fmt: skip
+                 if isinstance(text, Item) or any(columns(text)) or self.task.any_length}  # fmt: skip
         # Each line draws on its own.
         keys = {number: number if wish.sampling else identity(item) for number, item in items.items()}
         found = {key: known for key in dict.fromkeys(keys.values()) if (known := recent.get(key)) is not None}
@@ -173,7 +177,7 @@ class Trained:
 
     def fitting(self, item: Item, where: str = "") -> Item:
         """The item with a source of at most data.max_source tokens, its end not counted; a warning says `where`."""
-        longest = self.config.data.max_source
+        longest = ANY if self.task.any_length else self.config.data.max_source
         end = item.source[-1:] if item.source[-1:] in ((END,), (CLASS,)) else ()
         count = len(item.source) - len(end)
         if count <= longest:
@@ -186,7 +190,7 @@ class Trained:
         self, path: str | Path, beam: int | None = None, skip_bad: bool = False, columns: Columns | None = None
     ) -> Evaluation:
         """Scores on a file with the columns that this model was trained on, or others of the same number."""
-        table = read(str(path), columns or self.task.columns(), skip_bad or self.config.data.skip_bad)
+        table = self.table(str(path), columns or self.task.columns(), skip_bad or self.config.data.skip_bad)
         if len(table.source_names) != len(self.vocabulary.is_tags):
             raise DataError(f"{path}: {len(table.source_names)} source columns, the model reads "
                             f"{len(self.vocabulary.is_tags)}")  # fmt: skip
@@ -198,6 +202,12 @@ class Trained:
                 self.model.eval(), items, table.examples, self.wish(beam), precision=self.precision
             )
         return replace(found, facts={**found.facts, **self.sureness(found, table.examples)})
+
+    def table(self, path: str, wanted: Columns, skip_bad: bool) -> Table:
+        """The examples of a file; running text in pages."""
+        if isinstance(self.task, Generate) and is_running(path, wanted.source):
+            return read_text(path, page(self.config), skip_bad)
+        return read(path, wanted, skip_bad)
 
     def sureness(self, found: Evaluation, examples: Sequence[Example]) -> dict[str, float]:
         """How well confidences fit what came true; nothing where a task does not know right from wrong."""
@@ -215,7 +225,7 @@ class Trained:
             item = self.task.encode(example, table.folder)
         except RegardError as error:
             raise DataError(f"{where}: {error}") from None
-        longest = self.config.limits.max_target
+        longest = ANY if self.task.any_length else self.config.limits.max_target
         if len(item.target) > longest:
             warnings.warn(f"{where}: a target of {len(item.target)} tokens, more than data.max_target={longest}; "
                           "it can not be written, and only its beginning is foreseen", stacklevel=3)  # fmt: skip
@@ -223,8 +233,8 @@ class Trained:
 
     def look(self, text: Text, beam: int | None = None) -> Record:
         """What was written for a text, and what each token looked at."""
-        if not isinstance(self.task, Transduce):
-            raise UsageError(f"the task {self.config.task} writes no target, so there is nothing to align")
+        if not isinstance(self.task, Transduce) or isinstance(self.task, Generate):
+            raise UsageError(f"the task {self.config.task} has no source and target, so there is nothing to align")
         if not any(columns(text)):
             raise UsageError("there is nothing to look at in an empty text")
         item = self.item(text)
@@ -235,7 +245,7 @@ class Trained:
 
     def alignment(self, item: Item, answer: Answer) -> Alignment | None:
         """What each token of an answer looked at, but for the end; alone in its batch, so that no mate changes it."""
-        if not isinstance(self.task, Transduce) or not answer.tokens:
+        if not isinstance(self.task, Transduce) or isinstance(self.task, Generate) or not answer.tokens:
             return None
         places = [Token("", 0, 0)] * len(item.source)
         found = record(self.task, self.model, item, places, "", answer).alignment()

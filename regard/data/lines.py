@@ -121,6 +121,7 @@ class Layout:
     columns: tuple[str, ...] = ()
     output: str = "output"
     count: int = 1  # of outputs in a line
+    line_break: str = " "  # what stands for one in an output; a real one only where the whole line is the input
 
     def __post_init__(self) -> None:
         if self.format not in ("", *FORMATS):
@@ -142,14 +143,16 @@ class Layout:
         """The format for a model that reads `count` columns, in its data called as `wanted` says."""
         kind = self.format or self.guess(first)
         if kind == "lines":
-            return Whole()
+            return Whole(self.line_break)
         columns = self.columns or tuple(wanted)
         if kind == "jsonl" and (not columns or any(name.isdecimal() for name in columns)):
             raise UsageError("--format jsonl: say which keys hold the input: --input-column NAME")
         columns = columns or tuple(str(place) for place in range(1, count + 1))
         if len(columns) != count:
             raise UsageError(f"--input-column: found {listed(list(columns))}; the model reads {count} columns")
-        return Objects(columns, self.output, self.count) if kind == "jsonl" else Table(columns, self.output, self.count)
+        if kind == "jsonl":
+            return Objects(columns, self.output, self.count)
+        return Table(columns, self.output, self.count, self.line_break)
 
     def guess(self, first: str) -> str:
         if self.is_whole:
@@ -159,7 +162,10 @@ class Layout:
 
 
 class Whole:
-    """The line is the input, columns with tabs between them."""
+    """The line is the input, columns with tabs between them. Where line breaks are real, an empty line follows."""
+
+    def __init__(self, line_break: str = " ") -> None:
+        self.line_break = line_break
 
     def head(self, line: str) -> str | None:
         return None
@@ -174,14 +180,16 @@ class Whole:
         """Texts stand side by side with tabs between them."""
         if output.record is not None:
             return json_line(output.record)
-        return "\t".join(text.replace("\n", " ") for text in output.texts)
+        end = "\n" if self.line_break == "\n" else ""
+        return "\t".join(text.replace("\n", self.line_break) for text in output.texts) + end
 
 
 class Table:
     """Columns with tabs between them; a header, where columns are named or all its names are well known."""
 
-    def __init__(self, columns: tuple[str, ...], output: str, count: int) -> None:
+    def __init__(self, columns: tuple[str, ...], output: str, count: int, line_break: str = " ") -> None:
         self.columns = columns
+        self.line_break = line_break
         self.places = tuple(position(name) - 1 for name in columns)
         self.names = [output, *(f"{output}_{number}" for number in range(2, count + 1))]
         self.width = 0  # of the header
@@ -222,7 +230,8 @@ class Table:
             return ""
         fields = line.split("\t")
         width = self.width or len(fields)
-        made = [text.translate(CLEAN) for text in output.texts] if output.record is None else [json_line(output.record)]
+        texts = [text.replace("\n", self.line_break).translate(CLEAN) for text in output.texts]
+        made = texts if output.record is None else [json_line(output.record)]
         missing, fewer = [""] * (width - len(fields)), [""] * (len(self.names) - len(made))
         return "\t".join([*fields[:width], *missing, *made, *fewer, *fields[width:]])
 

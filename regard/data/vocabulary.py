@@ -56,13 +56,16 @@ def learn(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]
         return Vocabulary(target, target, tuple(is_tags))
     tags = sorted({tag for text in cells(examples, is_tags) for tag in split_tags(text)}) if any(is_tags) else []
     texts = cells(examples, [not each for each in is_tags])
+    if c.task == "generate":  # the source of a page is the page before it, which is counted already
+        written = Tokenizer.learn(targets(examples) if has_targets(examples) else texts, c.tokens.target, c.tokens.size)
+        return Vocabulary(written, written, tuple(is_tags))
     labelled = c.task in config.LABELLED
     both = chain(texts, targets(examples)) if c.tokens.shared and not labelled else texts
     source = Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
     if labelled:
         kind: Kind = "labels" if c.task == "classify" else "words"
         return Vocabulary(source, Tokenizer.learn(targets(examples), kind, MOST_PIECES), tuple(is_tags))
-    if c.tokens.shared or next(targets(examples), None) is None:
+    if c.tokens.shared or not has_targets(examples):
         return Vocabulary(source, source, tuple(is_tags))
     return Vocabulary(source, Tokenizer.learn(targets(examples), c.tokens.target, size), tuple(is_tags))
 
@@ -71,6 +74,10 @@ def cells(examples: Iterable[Example], wanted: Sequence[bool]) -> Iterator[str]:
     """The texts of the source columns that are wanted."""
     for example in examples:
         yield from compress(example.source, wanted)
+
+
+def has_targets(examples: Iterable[Example]) -> bool:
+    return next(targets(examples), None) is not None
 
 
 def targets(examples: Iterable[Example]) -> Iterator[str]:

@@ -22,6 +22,11 @@ def over(tree: Tree, change: Callable[[Tensor], Tensor]) -> Tree:
     return result
 
 
+def detached(tree: Tree) -> Tree:
+    """The same numbers, through which no gradient goes back."""
+    return over(tree, lambda leaf: leaf.detach())
+
+
 def rows(tree: Tree, index_R: Tensor) -> Tree:
     """Rows `index_R` of every tensor in a tree; a record that knows better has a method `rows` of its own."""
     known: Any = getattr(tree, "rows", None)

@@ -184,6 +184,7 @@ def decoder(c: config.Config, memory_width: int) -> Decoder | None:
     d = c.decoder
     alone = isinstance(c.encoder, config.Nothing)
     longest = c.data.max_target + 1 + (c.data.max_source + 1 if alone else 0)
+    longest = c.row + 1 if c.task == "generate" else longest
     match d:
         case config.Nothing():
             return None

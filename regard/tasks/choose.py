@@ -5,6 +5,7 @@ from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError
 from regard.tasks.classify import Classify
 from regard.tasks.fill import Fill
+from regard.tasks.generate import Generate
 from regard.tasks.tag import Tag
 from regard.tasks.task import Task
 from regard.tasks.transduce import Caption, Transduce
@@ -14,10 +15,11 @@ def task(c: config.Config, vocabulary: Vocabulary) -> Task:
     return kind(c)(c, vocabulary)
 
 
-Kind = type[Transduce] | type[Fill] | type[Classify] | type[Tag]
+Kind = type[Transduce] | type[Generate] | type[Fill] | type[Classify] | type[Tag]
 
 KINDS: dict[str, Kind] = {
     "transduce": Transduce,
+    "generate": Generate,
     "caption": Caption,
     "fill": Fill,
     "classify": Classify,

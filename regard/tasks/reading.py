@@ -50,6 +50,7 @@ class Reads:
     """A body that has read the source, and an answer from its states. Each task says what it labels, and how."""
 
     why = "the answer is read off the source"  # … so that nothing is searched for
+    any_length = False
 
     def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
         self.config = c

@@ -125,6 +125,7 @@ class Task(Protocol):
     """A head, a loss, a metric and the columns it reads."""
 
     scores: tuple[str, ...]  # by which a run can be judged; the first decides unless another is asked for
+    any_length: bool  # texts may be as long as they like, or empty; else data.max_source and data.max_target hold
 
     def columns(self) -> Columns: ...
 

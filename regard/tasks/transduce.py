@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,8 @@ class Transduce:
     """Next token of the target, given the source and the target so far."""
 
     scores: tuple[str, ...] = (*TRANSDUCE, "loss")
+    any_length = False
+    limited_by = "data.max_target"
 
     def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
         self.config = c
@@ -91,13 +93,17 @@ class Transduce:
             found = self.widened(model, items, wish, numbers, found)
         return [self.spell(each[: max(1, wish.n_best)]) for each in found]
 
+    def runs(self, items: Sequence[Item], size: int) -> Iterable[list[int]]:
+        """Numbers of items that are searched side by side."""
+        return runs(items, size)
+
     def search_all(self, model: Model | Engine, items: Sequence[Item], wish: Wish,
                    numbers: Sequence[int]) -> list[list[Hypothesis]]:  # fmt: skip
         """For each item all that a search finds, best first."""
         if isinstance(model, Engine) and items and wish.is_simple:
             return self.search_whole(model, items, wish)
         found: dict[int, list[Hypothesis]] = {}
-        for run in runs(items, wish.batch):
+        for run in self.runs(items, wish.batch):
             hypotheses = self.search(model, [items[i] for i in run], wish, [numbers[i] for i in run])
             found.update(zip(run, hypotheses, strict=True))
         return [found[i] for i in range(len(items))]
@@ -165,7 +171,7 @@ class Transduce:
         limits = [self.limit(item, wish) for item in items]
         self.tell_cut(wish)
         if rules.constraint is not None:
-            fixed, longest = wish.max_length is not None, self.config.data.max_target
+            fixed, longest = wish.max_length is not None, self.longest
             limits = rules.constraint.limits(limits, prefix, fixed, longest, self.bounded)
         return demands(limits, [prefix] * len(items), device), rules
 
@@ -174,7 +180,7 @@ class Transduce:
         """The targets of the items as answers, with the log probability the model gives them."""
         found: dict[int, Answer] = {}
         free = replace(wish, pattern="", choices=(), required=(), banned=())
-        for run in runs(items, wish.batch):
+        for run in self.runs(items, wish.batch):
             reading, demand, rules = self.begin(model, [items[i] for i in run], free)
             targets = [items[i].target for i in run]
             hypotheses = given(model.step, reading, targets, rules, wish.length_penalty, demand.limit_R.device)
@@ -206,9 +212,14 @@ class Transduce:
         ids = self.vocabulary.target.encode(text).ids
         if UNKNOWN in ids:
             raise UsageError(f"prefix text {text!r}: holds a word that is not in the model's vocabulary")
-        if self.bounded and len(ids) > (longest := self.config.data.max_target):
-            raise UsageError(f"the prefix has {len(ids)} tokens, expected at most {longest} (data.max_target)")
+        if self.bounded and len(ids) > (longest := self.longest):
+            raise UsageError(f"the prefix has {len(ids)} tokens, expected at most {longest} ({self.limited_by})")
         return ids
+
+    @property
+    def longest(self) -> int:
+        """Tokens of an output at most."""
+        return self.config.data.max_target
 
     @property
     def bounded(self) -> bool:
@@ -217,17 +228,17 @@ class Transduce:
 
     def tell_cut(self, wish: Wish) -> None:
         """A warning, once, that outputs will be shorter than was allowed."""
-        longest = self.config.data.max_target
+        longest = self.longest
         if wish.max_length is not None and wish.max_length > longest and wish.max_length not in self.told:
             self.told.add(wish.max_length)
-            warnings.warn(f"max_length {wish.max_length}: cut to {longest} (data.max_target)", stacklevel=2)
+            warnings.warn(f"max_length {wish.max_length}: cut to {longest} ({self.limited_by})", stacklevel=2)
 
     def limit(self, item: Item, wish: Wish) -> int:
         """The longest output of one source: its own length decides, never that of its batch mates."""
         if wish.max_length is not None:
-            return min(wish.max_length, self.config.data.max_target)
+            return min(wish.max_length, self.longest)
         asked = int(self.config.search.length_ratio * len(item.source)) + self.config.search.length_extra
-        return min(asked, self.config.data.max_target)
+        return min(asked, self.longest)
 
     def spell(self, hypotheses: Sequence[Hypothesis]) -> Answer:
         made = tuple(self.spell_one(each) for each in hypotheses)

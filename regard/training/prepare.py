@@ -20,10 +20,12 @@ from regard import config
 from regard.data.read import Columns, Example
 from regard.data.shards import HashedFile, Layout, Rows, Shards, Writer, Written, id_width
 from regard.data.spool import Spool, spool
+from regard.data.text import Pages, divided, is_running, write_down
 from regard.data.tokens import CLASS, END
 from regard.data.vocabulary import Vocabulary, learn
 from regard.errors import ConfigError, DataError, FolderError, RegardError
 from regard.tasks.choose import task
+from regard.tasks.generate import page
 from regard.tasks.task import Item, Task
 from regard.training import store as stored
 from regard.training.store import Contents, Items, changed, hashes, missing, read_texts
@@ -32,7 +34,8 @@ HELD_OUT = 0.05  # of the sources, where no validation file is given …
 FEWEST, MOST = 50, 1000  # … but within these bounds, and never more than a fifth
 ENOUGH = int(MOST / HELD_OUT) + 1  # different sources beyond which as many are held out, whatever their number
 PORTION = 4096  # examples turned into numbers at a time …
-PICTURES = 64  # … and pictures
+PICTURES = 64  # … and pictures …
+TOKENS = 1 << 20  # … and tokens of running text, about
 
 __all__ = ["Part", "Prepared", "changed", "hashes", "missing", "prepare", "reopen"]
 
@@ -124,7 +127,7 @@ def tag_columns(names: Sequence[str], c: config.Config) -> list[bool]:
 class Side:
     """Those examples of a file that are held out, or all the others; gone through as often as is wanted."""
 
-    table: Spool
+    table: Spool | Pages
     held: frozenset[tuple[str, ...]]
     inside: bool
     count: int
@@ -182,7 +185,9 @@ def rank(source: tuple[str, ...]) -> bytes:
 
 def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> tuple[Side, Side, list[str]]:
     """The examples to train on, those to validate with, and notes."""
-    columns = Columns(c.data.source, None if c.task == "fill" else c.data.target)
+    if c.task == "generate" and is_running(path, c.data.source):
+        return text_sides(c, path, valid_path, store)
+    columns = Columns(c.data.source, None if c.task in ("fill", "generate") else c.data.target)
     division = Division()
     table = spool(path, store / "train.spool", columns, c.data.skip_bad, None if valid_path else division.add)
     if table.target_name in table.source_names:
@@ -192,6 +197,21 @@ def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> t
     other = spool(valid_path, store / "valid.spool", columns, c.data.skip_bad)
     everything = [Side(each, frozenset(), False, len(each)) for each in (table, other)]
     return everything[0], everything[1], table.notes + other.notes + overlap(table, other)
+
+
+def text_sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> tuple[Side, Side, list[str]]:
+    """The same of running text, whose end is held out if there is no other text to validate with."""
+    cut = page(c)
+    whole = write_down(path, store / "train.spool", cut, c.data.skip_bad)
+    if valid_path is None:
+        *parts, note = divided(whole)
+    elif is_running(valid_path, ()):
+        parts, note = [whole, write_down(valid_path, store / "valid.spool", cut, c.data.skip_bad)], ""
+    else:
+        raise DataError(f"{valid_path}: found a table, expected running text, as {path} is")
+    made = [Side(part, frozenset(), False, len(part)) for part in parts]
+    told = [*whole.notes, *([note] if note else parts[1].notes)]
+    return made[0], made[1], told
 
 
 def split(table: Spool, division: Division) -> tuple[Side, Side, list[str]]:
@@ -231,10 +251,10 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     asked = task(c, vocabulary)
     writer = Writer(store, name, id_width(max(vocabulary.source.size, vocabulary.target.size)))
     texts = HashedFile(store / "valid.jsonl") if name == "valid" else None
-    for portion in portions(side, PICTURES if c.task == "caption" else PORTION):
+    for portion in portions(side, portion_size(c)):
         digest.update("".join(map(imprint, portion)).encode())
         rows = encode(asked, portion, side.table)
-        fits = fitting(rows, c.limits)
+        fits = np.ones(len(rows), np.bool_) if asked.any_length else fitting(rows, c.limits)
         writer.add(rows.rows(fits))
         if texts is not None:
             texts.write(b"".join(stored.text_line(example) for example in compress(portion, fits)))
@@ -242,6 +262,12 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     layout = writer.close()
     written = [*writer.written, *([texts.close()] if texts is not None else [])]
     return Numbered(layout, written, left_out(side, sum(layout.counts), c.limits))
+
+
+def portion_size(c: config.Config) -> int:
+    """Examples that are turned into numbers together; of long ones, such as pages, fewer."""
+    usual = PICTURES if c.task == "caption" else PORTION
+    return max(1, min(usual, TOKENS // c.row)) if c.task == "generate" else usual
 
 
 def portions(examples: Iterable[Example], size: int) -> Iterator[list[Example]]:
@@ -255,7 +281,7 @@ def imprint(example: Example) -> str:
     return "\x1f".join([*example.source, example.target or ""]) + "\x1e"
 
 
-def encode(asked: Task, examples: Sequence[Example], table: Spool) -> Rows:
+def encode(asked: Task, examples: Sequence[Example], table: Spool | Pages) -> Rows:
     """Examples as numbers; what is wrong with one is told with its file and line."""
     try:
         return asked.encode_all(examples, table.folder)
@@ -265,7 +291,7 @@ def encode(asked: Task, examples: Sequence[Example], table: Spool) -> Rows:
         raise
 
 
-def encode_one(asked: Task, example: Example, table: Spool) -> Item:
+def encode_one(asked: Task, example: Example, table: Spool | Pages) -> Item:
     try:
         return asked.encode(example, table.folder)
     except RegardError as error:
