@@ -153,6 +153,8 @@ class Filter:
         alignment = answer.alignment
         made: dict[str, Any] = {**described(answer), "n_best": [], "tokens": self.model.spelled(answer)}
         made["n_best"] = [described(each) for each in answer.alternatives[: self.ask.wish.n_best] or (answer,)]
+        if answer.chances:
+            made["probabilities"] = {text: digits(chance) for text, chance in answer.chances}
         if self.ask.wish.align:
             made["source_tokens"] = None if alignment is None else self.model.spelled_source(read.columns, read.item)
             made["alignment"] = alignment
@@ -172,7 +174,11 @@ def header(line: Line, format: Format) -> str | None:
 def described(answer: Answer) -> dict[str, Any]:
     numbers = {"score": answer.score, "confidence": answer.confidence, "probability": answer.probability,
                "lowest": answer.lowest}  # fmt: skip
-    return {"text": answer.text} | {name: float(f"{number:.6g}") for name, number in numbers.items()}
+    return {"text": answer.text} | {name: digits(number) for name, number in numbers.items()}
+
+
+def digits(number: float) -> float:
+    return float(f"{number:.6g}")
 
 
 def emit(line: str, out: TextIO) -> None:
