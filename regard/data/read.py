@@ -727,13 +727,18 @@ def read(path: str, columns: Columns = CHOOSE, skip_bad: bool = False) -> Table:
 
 def read_lines(path: str) -> tuple[str, ...]:
     """The lines of a file that are not empty, as they are; the first bad one is an error."""
+    return tuple(text for _, text in numbered_lines(path))
+
+
+def numbered_lines(path: str) -> list[tuple[int, str]]:
+    """The same, each with its number in the file."""
     source = Source(path)
     records = list(source)
     for record in records:
         if record.flaw is not None:
             raise DataError(f"{escape(path)}:{record.line}: {record.flaw.text}")
     end = "\r" if source.all_return else ""
-    lines = tuple(line for record in records if (line := record.text.removesuffix(end)))
+    lines = [(record.line, text) for record in records if (text := record.text.removesuffix(end))]
     if not lines:
         raise DataError(f"{escape(path)}: found no line with text in it, expected one text a line")
     return lines

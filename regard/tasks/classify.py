@@ -61,7 +61,9 @@ class Classify(Reads):
 
     def ranked(self, log_BV: Tensor, count: int) -> list[Answer]:
         """The labels of each row, best first; among equals the more frequent."""
-        logs, ids = (each[:, : self.labels_known].tolist() for each in log_BV.sort(dim=-1, descending=True, stable=True))
+        logs, ids = (
+            each[:, : self.labels_known].tolist() for each in log_BV.sort(dim=-1, descending=True, stable=True)
+        )
         return [self.named(log, id, count) for log, id in zip(logs, ids, strict=True)]
 
     @property
@@ -105,8 +107,10 @@ def spread(labels: Counter[str]) -> list[str]:
     more = f" and {len(labels) - SHOWN} more" if len(labels) > SHOWN else ""
     notes = [f"{len(labels)} labels: {shown}{more}; always saying {quote(most, 24)} would be right for {share:.1f} %"]
     if often > IMBALANCE * seldom:
-        notes.append(f"warning: the labels are imbalanced: {quote(most, 24)} has {often:,} examples, {quote(least, 24)} "
-                     f"{seldom:,}; accuracy goes by the frequent ones, macro F1 weighs every label the same")  # fmt: skip
+        notes.append(
+            f"warning: imbalanced labels: {quote(most, 24)} has {often:,} examples, {quote(least, 24)} {seldom:,}; "
+            "accuracy goes by the frequent ones, macro F1 weighs every label the same"
+        )
     return notes
 
 

@@ -123,7 +123,8 @@ class Embed(Reads):
 def same_rows(ids_BT: Tensor) -> Tensor:
     """Which rows are the same as which."""
     number_B = torch.unique(ids_BT, dim=0, return_inverse=True)[1]
-    return number_B[:, None] == number_B
+    same_BN: Tensor = number_B[:, None] == number_B
+    return same_BN
 
 
 def spelled(vector_V: Tensor) -> Answer:

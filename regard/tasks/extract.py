@@ -1,7 +1,7 @@
 """A context and a question in, the piece of the context that answers it out.
 
 A start and an end are chosen among the tokens of the context, as in Seo et al. (2017) and Devlin et al. (2019). What is
-asked is read before the context, so that a body that reads in one direction knows the question when it meets the answer.
+asked is read before the context, so that a body that reads in one direction meets the answer knowing the question.
 """
 
 import math
@@ -79,9 +79,13 @@ class Extract(Reads):
             first, last = self.places(asked.passage, answer)
             several += asked.passage.text.count(answer) > 1
             torn += cut_out(asked.passage, first, last) != answer
-        notes = [f"{several} answers stand more than once in their context; the first place is learnt"] if several else []
-        return notes + ([f"warning: {torn} answers begin or end inside a token, so that none of them can be given as it "
-                         "is; other tokens (--tokens) may help"] if torn else [])  # fmt: skip
+        notes = []
+        if several:
+            notes.append(f"{several} answers stand more than once in their context; the first place is learnt")
+        if torn:
+            notes.append(f"warning: {torn} answers begin or end inside a token, so that none can be given as it is; "
+                         "other tokens (--tokens) may help")  # fmt: skip
+        return notes
 
     # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -127,7 +131,7 @@ class Extract(Reads):
         return replace(answers[0], alternatives=answers)
 
     def spans(self, logs_TV: Tensor, count: int) -> list[Span]:
-        """The likeliest, best first, of at most data.max_target tokens; their probabilities are of all such together."""
+        """The likeliest, best first, of at most data.max_target tokens, with their share in all such."""
         places = torch.isfinite(logs_TV[:, 0]).nonzero()[:, 0]
         if not len(places):
             return []
