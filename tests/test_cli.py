@@ -22,7 +22,8 @@ from regard.errors import RegardError, UsageError
 from regard.lab import laws
 from regard.trained import Trained
 
-VERBS = ["anatomy", "check", "demo", "laws", "port", "presets", "resume", "run", "score", "task", "train"]
+VERBS = ["anatomy", "check", "demo", "embed", "laws", "port", "presets", "resume", "run", "score", "search", "task",
+         "train"]  # fmt: skip
 HEAVY = ["torch", "numpy", "matplotlib", "tokenizers", "sacrebleu", "babel", "regard.config"]  # pydantic is typer's own
 
 

@@ -65,22 +65,18 @@ class Embed(Reads):
         So a batch that is cut, for want of memory or between processes, has fewer to tell apart.
         """
         real_B = (batch.label_BT != PAD).any(1)
-        source_BD = self.projected(model, batch.source)[real_B]
-        target_BD = self.projected(model, batch.label_BT)[real_B]
-        cosine_BN = source_BD @ target_BD.t() / self.config.head.temperature
-        rival_BN = ~(same_rows(batch.source[real_B]) | same_rows(batch.label_BT[real_B]))
-        allowed_BN = rival_BN | torch.eye(len(rival_BN), dtype=torch.bool, device=rival_BN.device)
-        cosine_BN = cosine_BN.masked_fill(~allowed_BN, -torch.inf)
-        right_B = torch.arange(len(cosine_BN), device=cosine_BN.device)
-        both = [F.cross_entropy(each.float(), right_B, reduction="sum") for each in (cosine_BN, cosine_BN.t())]
-        return Loss((both[0] + both[1]) / 2, len(right_B))
+        source_ND = self.projected(model, batch.source)[real_B]
+        target_ND = self.projected(model, batch.label_BT)[real_B]
+        same_NN = same_rows(batch.source[real_B]) | same_rows(batch.label_BT[real_B])
+        return Loss(contrast(source_ND @ target_ND.t() / self.config.head.temperature, same_NN), len(same_NN))
 
     def projected(self, model: Model, source_BS: Tensor) -> Tensor:
         """The vectors of a padded batch; a row of nothing but padding is read as its first place."""
         assert model.head is not None
         mask_BS = (source_BS != PAD) | (torch.arange(source_BS.shape[1], device=source_BS.device) == 0)
         read = model(Batch(source_BS, mask_BS, None, source_BS))
-        return F.normalize(model.output(model.head(read.states_BTD, read.mask_BT)), dim=-1)
+        pooled_BD = model.head(read.states_BTD, read.mask_BT)
+        return F.normalize(model.output(pooled_BD[:, None])[:, 0], dim=-1)
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -120,11 +116,22 @@ class Embed(Reads):
         return Evaluation(metrics, tuple(texts[number] for number in best[:, 0]), facts)
 
 
-def same_rows(ids_BT: Tensor) -> Tensor:
+def same_rows(ids_NT: Tensor) -> Tensor:
     """Which rows are the same as which."""
-    number_B = torch.unique(ids_BT, dim=0, return_inverse=True)[1]
-    same_BN: Tensor = number_B[:, None] == number_B
-    return same_BN
+    number_N = torch.unique(ids_NT, dim=0, return_inverse=True)[1]
+    same_NN: Tensor = number_N[:, None] == number_N
+    return same_NN
+
+
+def contrast(score_NN: Tensor, same_NN: Tensor) -> Tensor:
+    """Σ over pairs of − log of the share that a text's own partner has, the mean of both directions.
+
+    Pairs with the same text on one side are no rivals: either partner would be right.
+    """
+    right_N = torch.arange(len(score_NN), device=score_NN.device)
+    rivals_NN = score_NN.float().masked_fill(same_NN & (right_N[:, None] != right_N), -torch.inf)
+    return (F.cross_entropy(rivals_NN, right_N, reduction="sum")
+            + F.cross_entropy(rivals_NN.t(), right_N, reduction="sum")) / 2  # fmt: skip
 
 
 def spelled(vector_V: Tensor) -> Answer:

@@ -92,11 +92,10 @@ class Extract(Reads):
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
         """Cross-entropy of the start and of the end, each over all tokens of the context."""
         real_B = (batch.label_BT != PAD).any(1)
-        logits_BTV = model.output(model(batch).states_BTD)[real_B].float()
-        logits_BTV = logits_BTV.masked_fill(~context(batch.source[real_B])[..., None], -torch.inf)
-        place_BV = batch.label_BT[real_B] - 1
-        total = F.cross_entropy(logits_BTV, place_BV, reduction="sum")
-        return Loss(total, place_BV.numel())
+        logits_NTV = model.output(model(batch).states_BTD)[real_B].float()
+        logits_NTV = logits_NTV.masked_fill(~context(batch.source[real_B])[..., None], -torch.inf)
+        place_NV = batch.label_BT[real_B] - 1
+        return Loss(F.cross_entropy(logits_NTV, place_NV, reduction="sum"), place_NV.numel())
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -136,9 +135,9 @@ class Extract(Reads):
         if not len(places):
             return []
         begin, length = int(places[0]), len(places)
-        start_T, end_T = logs_TV[places, 0], logs_TV[places, 1]
+        start_N, end_N = logs_TV[places, 0], logs_TV[places, 1]
         allowed = torch.ones(length, length, dtype=torch.bool).triu().tril(self.config.data.max_target - 1)
-        logs = (start_T[:, None] + end_T).masked_fill(~allowed.to(start_T.device), -torch.inf).flatten()
+        logs = (start_N[:, None] + end_N).masked_fill(~allowed.to(start_N.device), -torch.inf).flatten()
         logs, order = logs.log_softmax(0).sort(dim=0, descending=True, stable=True)
         found = zip(order[:count].tolist(), logs[:count].tolist(), strict=True)
         return [(begin + at // length, begin + at % length, log) for at, log in found if log > -math.inf]
