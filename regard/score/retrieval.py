@@ -13,7 +13,7 @@ Vectors = NDArray[np.float32]
 Ranks = NDArray[np.int64]
 
 RECALLS = (1, 5, 10)
-RETRIEVAL = ("mrr", *(f"recall@{most}" for most in RECALLS))
+RETRIEVAL = ("mrr", *(f"recall_at_{most}" for most in RECALLS))
 PORTION = 1024  # queries that are compared with the whole corpus at a time
 
 
@@ -61,7 +61,7 @@ def retrieved(found: Ranks, corpus: int, samples: int = 1000, seed: int = 0) -> 
     for most in RECALLS:
         right = int((found <= most).sum())
         low, high = wilson_interval(right, max(len(found), 1))
-        value, name = 100.0 * right / max(len(found), 1), f"recall@{most}"
+        value, name = 100.0 * right / max(len(found), 1), f"recall_at_{most}"
         metrics[name] = Metric(name, value, low, high, True, f"{among}|interval:wilson")
     return metrics
 

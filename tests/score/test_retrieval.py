@@ -47,5 +47,5 @@ def test_recall_and_reciprocal_rank_by_hand() -> None:
         [100 * (1 + 1 / 2 + 1 / 5 + 1 / 20) / 4, 25, 75, 75]
     )
     assert all(each.low is not None and each.low <= each.value <= (each.high or 0) for each in found.values())
-    assert "among:30" in found["recall@1"].signature
+    assert "among:30" in found["recall_at_1"].signature
     assert retrieved(np.array([1, 2]), 2, samples=0)["mrr"].low is None
