@@ -577,6 +577,8 @@ def check_spelled(c: Config) -> None:
     elif c.task in ("fill", "generate", "caption"):
         why = "a picture has none" if c.task == "caption" else f"the task {c.task} writes the tokens that it reads"
         refuse("tokens.source", f"spelled words are read and never written; {why}")
+    elif c.task == "extract":
+        refuse("tokens.source", "the task extract points at tokens, and spelled words are read by their characters")
 
 
 def embedding_width(side: Section) -> int | None:

@@ -163,6 +163,20 @@ def test_every_body_that_reads_text_can_be_asked(preset: str) -> None:
     assert np.array_equal(model.embed(["d"])[0], vectors[1])
 
 
+def test_running_text_and_spelled_words_can_be_asked() -> None:
+    for words in (
+        ["task=generate"],
+        ["task=embed", "tokens.source=spelled"],
+        ["task=classify", "tokens.source=spelled"],
+    ):
+        c = config.resolve("transformer", None, words)
+        vocabulary = learn([Example(("ab cd",), None if "generate" in words[0] else "ef", 1)], c, [False])
+        model = Trained(c, vocabulary, build(c, vocabulary.source.size, vocabulary.target.size).eval())
+        vectors = model.embed(["ab cd", "ef"])
+        assert np.linalg.norm(vectors, axis=1) == pytest.approx([1.0, 1.0], abs=1e-5)
+        assert model.embed(["ef"])[0] == pytest.approx(vectors[1], abs=1e-6)  # there may be no engine
+
+
 def test_pictures_are_not_embedded() -> None:
     c = config.resolve("caption")
     vocabulary = learn([Example(("x.png",), "abcd", 1)], c, [False])

@@ -10,7 +10,7 @@ import torch
 
 import regard
 from regard import config
-from regard.data.read import Example
+from regard.data.read import Columns, Example, read
 from regard.data.tokens import END, SEPARATOR
 from regard.data.vocabulary import learn
 from regard.errors import ConfigError, DataError, UsageError
@@ -143,6 +143,8 @@ def test_nothing_is_searched_for_or_smoothed() -> None:
         made().run([(CONTEXT, QUESTION)], wish=Wish(prefix="A"))
     with pytest.raises(ConfigError, match="label_smoothing"):
         made("transformer", "train.label_smoothing=0.1")
+    with pytest.raises(ConfigError, match="points at tokens"):
+        made("transformer", "tokens.source=spelled")
     with pytest.raises(ConfigError, match="no such part"):
         made("transformer", "head.pool=max")
 
@@ -198,6 +200,13 @@ def test_lines_whose_answer_is_not_there_are_named_or_left_out(tmp_path: Path) -
     model = regard.train(path, preset="rnn", settings=few)
     with pytest.warns(UserWarning, match="1 × answer that is not in its context"):
         assert len(model.score(path).outputs) == 29
+
+
+def test_lines_that_end_in_two_characters_are_no_bad_lines(tmp_path: Path) -> None:
+    path = tmp_path / "train.tsv"
+    path.write_bytes(b"".join("\t".join(line).encode() + b"\r\n" for line in rows(9)))
+    found = read(str(path), Columns(("1", "2"), "3", within=True))
+    assert [example.target for example in found.examples] == [answer for _, _, answer in rows(9)]
 
 
 def test_scores_of_a_place_that_was_cut_off_are_still_numbers() -> None:
