@@ -352,14 +352,80 @@ def score(
     regard score model dates-test.tsv
     regard score model dates-test.tsv --beam 5 --json
     """
-    from regard.data.read import Columns
+    from dataclasses import replace
+
     from regard.trained import Trained
 
     loaded = Trained.load(model, precision)
     usual = loaded.task.columns()
-    columns = Columns(tuple(source.split(",")) if source else usual.source, target or usual.target)
+    columns = replace(usual, source=tuple(source.split(",")) if source else usual.source, target=target or usual.target)
     found = loaded.score(file, beam, skip_bad, columns)
     print(json.dumps(evaluation_dict(found)) if as_json else evaluation_text(found))
+
+
+@app.command()
+@quietly()
+def embed(
+    model: Annotated[str, typer.Argument(help="A model folder; of any task that reads text.")],
+    out: Annotated[str | None, typer.Option("-o", help="File for the vectors. Default: standard output.")] = None,
+    batch: Annotated[int, typer.Option(min=1, help="Lines read side by side; changes no vector.")] = 64,
+    precision: Precision = "fp32",
+) -> None:
+    """Vectors of lines, as a NumPy file.
+
+    A row of length 1 for each line, float32; zeros for an empty one. A model of the task embed gives what it was
+    trained to give, any other the mean of the states of what reads its source: an encoder, or a decoder alone.
+
+    \b
+    regard embed model < lines.txt > vectors.npy
+    regard embed model -o vectors.npy < lines.txt
+    """
+    if out is None and (sys.stdout is None or sys.stdout.isatty()):
+        raise UsageError("vectors are no text for a terminal; say > vectors.npy, or -o vectors.npy")
+    from regard.filter import write_vectors
+    from regard.trained import Trained
+
+    loaded, stream = Trained.load(model, precision), standard_input("regard embed MODEL < FILE")
+    if out is None:
+        write_vectors(loaded, stream, sys.stdout.buffer, batch, note)
+        return
+    waiting = Path(f"{out}.new")
+    with open(waiting, "wb") as file:
+        count = write_vectors(loaded, stream, file, batch, note)
+    waiting.replace(out)
+    note(f"wrote {out}: {count} × {loaded.vector_width}")
+
+
+@app.command()
+@quietly()
+def search(
+    model: Annotated[str, typer.Argument(help="A model folder; of any task that reads text.")],
+    corpus: Annotated[str, typer.Argument(help="A file with one text a line.")],
+    query: Annotated[str | None, typer.Argument(help="What to look for; without it, each line of input.")] = None,
+    count: Annotated[int, typer.Option("-k", min=1, help="Lines that are shown.")] = 5,
+    batch: Annotated[int, typer.Option(min=1, help="Lines read side by side; changes no result.")] = 64,
+    precision: Precision = "fp32",
+    as_json: Json = False,
+) -> None:
+    """The lines of a file that mean about the same.
+
+    The nearest first, with the cosine of its vector and the query's; for queries from standard input, the query before
+    them. Best with a model of the task embed.
+
+    \b
+    regard search model corpus.txt "9 May 2018"
+    regard search model corpus.txt -k 3 --json < queries.txt
+    """
+    if query is not None and not query.strip():
+        raise UsageError("there is nothing to search for in an empty text")
+    from regard.data.lines import Line, bundles
+    from regard.filter import Searcher
+    from regard.trained import Trained
+
+    stream = None if query is not None else standard_input("regard search MODEL CORPUS < FILE")
+    searcher = Searcher(Trained.load(model, precision), corpus, batch)
+    asked = iter([[Line(1, query or "", 0)]]) if stream is None else bundles(stream, batch, note)
+    searcher.run(asked, count, note, sys.stdout, as_json, named=stream is not None)
 
 
 # ── insight ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -486,8 +552,7 @@ def pass_lines(loaded: "Trained", wish: "Wish", context: typer.Context) -> None:
     refuse_search(loaded, typed(context))
     columns = tuple(given["input_column"].split(",")) if given["input_column"] else ()
     layout = Layout(given["format"], columns, given["output_column"], wish.n_best, line_break(loaded, given))
-    if sys.stdin is None:
-        raise UsageError("there is no standard input to read; say regard run MODEL < FILE")
+    stream = standard_input("regard run MODEL < FILE")
     if sys.stdout is None:
         raise UsageError("there is no standard output to write to; say regard run MODEL > FILE")
     if given["min_confidence"] and loaded.calibration is None:
@@ -498,10 +563,15 @@ def pass_lines(loaded: "Trained", wish: "Wish", context: typer.Context) -> None:
 
         shown = passage()
     ask = Ask(wish, layout, given["as_json"], given["min_confidence"])
-    stream = cast(BufferedReader, sys.stdin.buffer)
     with shown or nullcontext(), warnings.catch_warnings():
         warnings.simplefilter("always")  # the default remembers every line that it warned of
         Filter(loaded, ask, note, shown.watch if shown else nobody).run(stream, sys.stdout)
+
+
+def standard_input(usage: str) -> BufferedReader:
+    if sys.stdin is None:
+        raise UsageError(f"there is no standard input to read; say {usage}")
+    return cast(BufferedReader, sys.stdin.buffer)
 
 
 def typed(context: typer.Context) -> set[str]:

@@ -42,6 +42,7 @@ TaskName = Literal["transduce", "generate", "fill", "classify", "tag", "embed", 
 READING = ("fill", "classify", "tag", "embed", "extract")  # tasks that answer from what was read, and write no target
 LABELLED = ("classify", "tag")  # … and whose targets are labels
 LONG = 1024  # tokens of a source whose words are spelled: some 200 words
+ONE_SIDE = ("embed", "extract")  # … or texts in the tokens of the source
 USUAL = {"generate": "decoder", "fill": "encoder", "caption": "caption"}  # presets for tasks; rnn-attention for others
 
 # Positions that act on embeddings serve any network; the others act inside self-attention.
@@ -502,6 +503,8 @@ def check_head(c: Config) -> None:
         c.data.refuse_idle(("max_target",), "data", "there are as many labels as tokens: data.max_source bounds both")
     if c.task in READING and c.task != "fill" and c.embedding.tie_output:
         refuse("embedding.tie_output", f"the task {c.task} predicts no tokens, so there is nothing to tie")
+    if c.task in ONE_SIDE and c.train.label_smoothing:
+        refuse("train.label_smoothing", f"the task {c.task} has no list of labels that could be smoothed")
 
 
 def check_generate(c: Config) -> None:
@@ -574,6 +577,8 @@ def check_spelled(c: Config) -> None:
     elif c.task in ("fill", "generate", "caption"):
         why = "a picture has none" if c.task == "caption" else f"the task {c.task} writes the tokens that it reads"
         refuse("tokens.source", f"spelled words are read and never written; {why}")
+    elif c.task == "extract":
+        refuse("tokens.source", "the task extract points at tokens, and spelled words are read by their characters")
 
 
 def embedding_width(side: Section) -> int | None:

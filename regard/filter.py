@@ -1,21 +1,26 @@
 """A stream of lines and a model in, one line out for each line in: `regard run`, without its flags.
 
 What can not be read, or is less sure than is asked for, leaves an empty output and a reason. Memory does not grow with
-the number of lines, and lines are answered in their order.
+the number of lines, and lines are answered in their order. `regard embed` and `regard search` pass lines too.
 """
 
 import math
 import re
+import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from io import BufferedIOBase
 from itertools import chain
-from typing import Any, TextIO
+from tempfile import TemporaryFile
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
 
 from regard.data.lines import Format, Layout, Line, Output, Tell, bundles
-from regard.data.read import EMPTY, escape
+from regard.data.read import EMPTY, escape, json_line, numbered_lines
 from regard.errors import DataError, RegardError, UsageError
+from regard.score.retrieval import Hit, nearest
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import CHUNK, NOTHING, Question, Trained
 
@@ -153,6 +158,8 @@ class Filter:
         alignment = answer.alignment
         made: dict[str, Any] = {**described(answer), "n_best": [], "tokens": self.model.spelled(answer)}
         made["n_best"] = [described(each) for each in answer.alternatives[: self.ask.wish.n_best] or (answer,)]
+        if answer.chances:
+            made["probabilities"] = {text: digits(chance) for text, chance in answer.chances}
         if self.ask.wish.align:
             made["source_tokens"] = None if alignment is None else self.model.spelled_source(read.columns, read.item)
             made["alignment"] = alignment
@@ -172,10 +179,78 @@ def header(line: Line, format: Format) -> str | None:
 def described(answer: Answer) -> dict[str, Any]:
     numbers = {"score": answer.score, "confidence": answer.confidence, "probability": answer.probability,
                "lowest": answer.lowest}  # fmt: skip
-    return {"text": answer.text} | {name: float(f"{number:.6g}") for name, number in numbers.items()}
+    return {"text": answer.text} | {name: digits(number) for name, number in numbers.items()}
+
+
+def digits(number: float) -> float:
+    return float(f"{number:.6g}")
 
 
 def emit(line: str, out: TextIO) -> None:
     """One line; on a terminal nothing in it may steer that."""
     shown = "".join(part if part in "\t\n" else escape(part) for part in re.split("([\t\n])", line))
     print(shown if out.isatty() else line, file=out)
+
+
+# ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked_item(model: Trained, line: Line, tell: Tell) -> Item | None:
+    """A line as the model reads it; nothing where it is empty, or can not be read, which is told."""
+    try:
+        return model.item(line.text, f"line {line.number}") if line.text.strip(EMPTY) else None
+    except DataError as error:
+        tell(f"{error}; zeros")
+        return None
+
+
+def write_vectors(model: Trained, stream: BufferedIOBase, out: BinaryIO, batch: int, tell: Tell) -> int:
+    """A row for each line, as a .npy of float32; of an empty or unreadable line zeros. Gives the number of rows.
+
+    How many there are is known at the end and stands at the beginning, so the rows wait on the disk.
+    """
+    count = 0
+    with TemporaryFile() as waiting:
+        for bundle in bundles(stream, CHUNK * batch, tell):
+            found = model.embedded([asked_item(model, line, tell) for line in bundle], batch)
+            waiting.write(found.astype("<f4").tobytes())
+            count += len(bundle)
+        shape = (count, model.vector_width)
+        np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": shape})
+        waiting.seek(0)
+        shutil.copyfileobj(waiting, out)
+    return count
+
+
+class Searcher:
+    """The lines of a file, to be searched through."""
+
+    def __init__(self, model: Trained, path: str, batch: int) -> None:
+        self.model, self.batch = model, batch
+        self.lines = numbered_lines(path)
+        items = [model.item(text, f"{path}:{number}") for number, text in self.lines]
+        self.vectors = model.embedded(items, batch)
+
+    def run(
+        self, coming: Iterator[list[Line]], count: int, tell: Tell, out: TextIO, as_json: bool, named: bool
+    ) -> None:
+        """The nearest lines for each query, cosine before them, and the query before that if there may be several."""
+        for bundle in coming:
+            for line, hits in zip(bundle, self.found(bundle, count, tell), strict=True):
+                if as_json:
+                    results = [{"text": hit.text, "score": digits(hit.score), "line": hit.number} for hit in hits]
+                    print(json_line({"query": line.text, "results": results}), file=out)
+                for hit in () if as_json else hits:
+                    emit(f"{line.text}\t" * named + f"{hit.score:.4f}\t{hit.text}", out)
+            out.flush()
+
+    def found(self, bundle: list[Line], count: int, tell: Tell) -> list[list[Hit]]:
+        """Hits by the number of their line in the file; none for a line that asks for nothing."""
+        asked = [asked_item(self.model, line, tell) for line in bundle]
+        pairs = zip(*nearest(self.model.embedded(asked, self.batch), self.vectors, count), strict=True)
+        hits = [[self.hit(place, cosine) for place, cosine in zip(*each, strict=True)] for each in pairs]
+        return [each if item is not None else [] for each, item in zip(hits, asked, strict=True)]
+
+    def hit(self, place: int, cosine: float) -> Hit:
+        number, text = self.lines[place]
+        return Hit(number, text, float(cosine))

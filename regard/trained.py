@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from regard import config, folder
@@ -17,13 +18,16 @@ from regard.data.tokens import CLASS, END
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, check_precision, engine
 from regard.errors import DataError, RegardError, UsageError
+from regard.models.build import side_width
 from regard.models.model import Model
 from regard.models.threads import threads
 from regard.score.calibration import Calibration, Look, calibrate, quality
+from regard.score.retrieval import Hit, Vectors, nearest
 from regard.search.write import Sampling
 from regard.tasks.choose import task
+from regard.tasks.embed import Embed, body_vectors, gathered
 from regard.tasks.generate import Generate, page
-from regard.tasks.task import Alignment, Answer, Evaluation, Item, Wish
+from regard.tasks.task import Alignment, Answer, Evaluation, Item, Wish, require
 from regard.tasks.transduce import Transduce
 from regard.view.record import Record, Token, record
 
@@ -39,7 +43,7 @@ NOTHING = Answer("", 0.0, 1.0)
 
 class Trained:
     """A model that answers: `model(text)`, `model.run(texts)`, `model.stream(texts)`, `model.score(file)`,
-    `model.look(text)`."""
+    `model.look(text)`, `model.embed(texts)`, `model.search(texts, query)`."""
 
     def __init__(
         self,
@@ -114,12 +118,12 @@ class Trained:
         found = {key: known for key in dict.fromkeys(keys.values()) if (known := recent.get(key)) is not None}
         new = {key: number for number, key in reversed(keys.items()) if key not in found}
         asked = sorted(new.values())
-        for number, answer in zip(asked, self.search([items[number] for number in asked], wish, asked), strict=True):
+        for number, answer in zip(asked, self.find([items[number] for number in asked], wish, asked), strict=True):
             found[keys[number]] = answer
             recent.put(keys[number], answer, weight(items[number], answer))
         return [found[keys[number]] if number in keys else NOTHING for number in numbers]
 
-    def search(self, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
+    def find(self, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
         """Answers with how sure they are and, where that is wished for, what they looked at."""
         if not items:
             return []
@@ -154,6 +158,52 @@ class Trained:
         with threads(self.model):
             return self.task.likelihood(self.decoding, items, self.wish())
 
+    # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def embed(self, texts: Iterable[Text], batch: int = 64) -> Vectors:
+        """A vector of length 1 for each text, (texts, width); zeros for an empty one.
+
+        Of a model that was not trained to embed: the mean of the states of what reads the source.
+        """
+        if isinstance(texts, str):
+            raise UsageError("embed takes a list of texts; for one text say model.embed([text])")
+        require("batch", batch, 1)
+        asked = [self.item(text, f"text {number}") if any(columns(text)) else None
+                 for number, text in enumerate(texts, 1)]  # fmt: skip
+        return self.embedded(asked, batch)
+
+    def embedded(self, items: Sequence[Item | None], batch: int) -> Vectors:
+        """The vectors of what `item` made of texts; zeros where there is none."""
+        if self.config.encoder.kind == "image":
+            raise UsageError(f"the task {self.config.task} reads pictures; only texts are embedded")
+        found: Vectors = np.zeros((len(items), self.vector_width), np.float32)
+        read = [place for place, item in enumerate(items) if item is not None]
+        sources = [item.source for item in items if item is not None]
+        if read:
+            make = self.task.vectors if isinstance(self.task, Embed) else body_vectors
+            with threads(self.model):
+                found[read] = gathered(make, self.decoding, sources, batch)
+        return found
+
+    @property
+    def vector_width(self) -> int:
+        """How many numbers the vector of a text has."""
+        if isinstance(self.task, Embed):
+            return len(self.model.output.weight)
+        side = self.config.decoder if self.config.encoder.kind == "none" else self.config.encoder
+        return side_width(side)
+
+    def search(self, corpus: Sequence[Text], query: Text, count: int = 5) -> list[Hit]:
+        """The texts of a corpus that are nearest to a query, best first."""
+        require("count", count, 1)
+        if isinstance(corpus, str) or not len(corpus):
+            raise UsageError("search goes through a list of texts, and wants at least one")
+        if not any(columns(query)):
+            raise UsageError("there is nothing to search for in an empty text")
+        numbers, cosines = nearest(self.embed([query]), self.embed(corpus), count)
+        return [Hit(number, "\t".join(columns(corpus[number])), float(cosine))
+                for number, cosine in zip(numbers[0].tolist(), cosines[0], strict=True)]  # fmt: skip
+
     def wanted(self, beam: int | None, wish: Wish | None) -> Wish:
         if wish is not None and beam is not None:
             raise UsageError(f"beam={beam} and a wish, which has its own beam ({wish.beam}): say one of them")
@@ -170,7 +220,7 @@ class Trained:
     def item(self, text: Text, where: str = "text 1") -> Item:
         """A source as numbers, cut with a warning that says `where` if it is longer than the model was made for."""
         parts = columns(text)
-        if len(parts) != len(self.vocabulary.is_tags):
+        if len(parts) != len(self.vocabulary.is_tags) and not (isinstance(self.task, Embed) and len(parts) == 1):
             raise DataError(f"{where}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
                             f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
         return self.fitting(self.task.ask(parts, "."), where)
@@ -253,7 +303,7 @@ class Trained:
 
     def spelled(self, answer: Answer) -> list[str]:
         """The tokens of an answer as they are shown: a row of its alignment for each."""
-        written = self.vocabulary.source if self.config.task == "fill" else self.vocabulary.target
+        written = self.vocabulary.source if self.config.task in ("fill", "extract") else self.vocabulary.target
         return [written.token(id) for id in answer.tokens]
 
     def spelled_source(self, text: Text, item: Item | None = None) -> list[str]:
@@ -287,7 +337,7 @@ def columns(text: Text) -> tuple[str, ...]:
 def identity(item: Item) -> Hashable:
     """The same for items that have the same answer: a file may hold another picture the next time it is named."""
     if item.picture is None:
-        return item.source, item.target  # a task may mark there where it answers
+        return item.source, item.target, item.passage  # a task may mark in the target where it answers
     return hashlib.blake2b(item.picture.tobytes(), digest_size=16).digest()
 
 
@@ -311,4 +361,5 @@ def look(answer: Answer) -> Look:
 def weight(item: Item, answer: Answer) -> int:
     """About how many numbers are kept for an answer."""
     written = sum(len(each.tokens) for each in answer.alternatives or (answer,))
-    return 8 + len(item.source) + written + sum(map(len, answer.alignment or ()))
+    told = len(answer.chances) + (0 if item.passage is None else 2 * len(item.passage.spans))
+    return 8 + len(item.source) + written + told + len(answer.text) // 8 + sum(map(len, answer.alignment or ()))

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from regard import cli, config
@@ -22,7 +23,8 @@ from regard.errors import RegardError, UsageError
 from regard.lab import laws
 from regard.trained import Trained
 
-VERBS = ["anatomy", "check", "demo", "laws", "port", "presets", "resume", "run", "score", "task", "train"]
+VERBS = ["anatomy", "check", "demo", "embed", "laws", "port", "presets", "resume", "run", "score", "search", "task",
+         "train"]  # fmt: skip
 HEAVY = ["torch", "numpy", "matplotlib", "tokenizers", "sacrebleu", "babel", "regard.config"]  # pydantic is typer's own
 
 
@@ -487,9 +489,67 @@ def test_results_are_utf8_whatever_the_locale(copy_folder: Path) -> None:
     assert (done.returncode, done.stderr) == (66, b"error: \\u65e5.tsv: no such file\n")
 
 
-@pytest.mark.parametrize("verb", ["run", "laws", "score"])
+# ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_embed_writes_a_row_for_each_line(regard: Regard, copy_folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "vectors.npy"
+    done = regard("embed", copy_folder, "-o", out, stdin=b"abc\n\na\tb\nabc")
+    assert (done.code, done.out) == (0, "")
+    assert (
+        done.err
+        == f"line 3: expected 1 source columns with tabs between them, found 2: 'a ⇥ b'; zeros\nwrote {out}: 4 × 32\n"
+    )
+    found = np.load(out, allow_pickle=False)
+    assert (found.shape, found.dtype) == ((4, 32), np.float32)
+    assert np.array_equal(found[0], found[3])
+    assert np.linalg.norm(found, axis=1) == pytest.approx([1, 0, 0, 1], abs=1e-5)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_embed_writes_to_a_pipe(copy_folder: Path) -> None:
+    done = process("embed", copy_folder, "--batch", "1", stdin=b"abc\nd\n")
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert np.load(io.BytesIO(done.stdout), allow_pickle=False).shape == (2, 32)
+    empty = process("embed", copy_folder)
+    assert np.load(io.BytesIO(empty.stdout), allow_pickle=False).shape == (0, 32)
+
+
+def test_embed_is_not_for_a_terminal(
+    refused: Callable[..., str], copy_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(66, "embed", copy_folder, "-o", tmp_path / "none" / "x.npy", stdin=b"abc")
+    monkeypatch.setattr(type(sys.stdout), "isatty", lambda _: True)
+    assert "-o vectors.npy" in refused(2, "embed", copy_folder, stdin=b"abc")
+
+
+def test_search_shows_the_nearest_lines(regard: Regard, copy_folder: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("abc\n\ndd\nba\n", encoding="utf-8")
+    done = regard("search", copy_folder, corpus, "dd", "-k", "2")
+    assert (done.code, done.err, len(done.lines)) == (0, "", 2)
+    assert done.lines[0] == "1.0000\tdd"
+    done = regard("search", copy_folder, corpus, "-k", "1", stdin=b"ba\n\nabc\n")
+    assert done.lines == ["ba\t1.0000\tba", "abc\t1.0000\tabc"]
+    done = regard("search", copy_folder, corpus, "--json", "dd")
+    found = json.loads(done.out)
+    assert (found["query"], len(found["results"])) == ("dd", 3)
+    assert found["results"][0] == {"text": "dd", "score": pytest.approx(1.0, abs=1e-5), "line": 3}
+
+
+def test_what_can_not_be_searched(refused: Callable[..., str], copy_folder: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "corpus.txt"
+    corpus.write_text("abc\na\tb\n", encoding="utf-8")
+    assert "corpus.txt:2: expected 1 source columns" in refused(65, "search", copy_folder, corpus, "dd")
+    assert "empty text" in refused(2, "search", copy_folder, corpus, " ")
+    corpus.write_text("\n", encoding="utf-8")
+    assert "no line with text" in refused(65, "search", copy_folder, corpus, "dd")
+    refused(66, "search", copy_folder, tmp_path / "none.txt", "dd")
+
+
+@pytest.mark.parametrize("verb", ["run", "laws", "score", "embed", "search"])
 def test_what_is_no_model(refused: Callable[..., str], copy_file: Path, tmp_path: Path, verb: str) -> None:
-    more = [copy_file] if verb == "score" else []
+    more = [copy_file] if verb in ("score", "search") else []
     assert "no such model folder" in refused(66, verb, tmp_path / "none", *more)
     assert "not a model folder" in refused(1, verb, tmp_path, *more)
     (tmp_path / "x.pt").write_bytes(b"\x80")

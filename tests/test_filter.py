@@ -8,14 +8,18 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
-from regard import trained
+from regard import config, trained
 from regard.data import builtin
 from regard.data.images import load_image
-from regard.data.lines import Layout
+from regard.data.lines import Layout, Line
+from regard.data.read import Example
+from regard.data.vocabulary import learn
 from regard.errors import DataError, UsageError
-from regard.filter import Ask, Filter
+from regard.filter import Ask, Filter, Searcher, write_vectors
+from regard.models.build import build
 from regard.tasks import transduce
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import Trained
@@ -293,3 +297,55 @@ def test_nothing_on_a_terminal_can_steer_it(model: Trained) -> None:
     out = Terminal()
     Filter(model, Ask(Wish(), Layout("tsv", ("1",))), print).run(io.BytesIO(b"a\t\x1b[2J\n"), out)
     assert out.getvalue() == "a\t\\x1b[2J\tA\n"
+
+
+# ── labels, pieces, vectors ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reader(task: str, *targets: str) -> Trained:
+    c = config.resolve("conv", None, [f"task={task}", "encoder.width=16", "encoder.layers=1"])
+    vocabulary = learn([Example(("abcd",), target, 1) for target in targets], c, [False])
+    return Trained(c, vocabulary, build(c, vocabulary.source.size, vocabulary.target.size).eval())
+
+
+def test_a_record_of_a_classification_tells_the_chance_of_every_label() -> None:
+    model = reader("classify", "yes", "no", "may be")
+    (line, empty), _ = through(model, Ask(Wish(n_best=2, align=True), as_json=True), b"abc\n\n")
+    found = json.loads(line)
+    assert set(found["probabilities"]) == {"yes", "no", "may be"}
+    assert list(found["probabilities"].values()) == sorted(found["probabilities"].values(), reverse=True)
+    assert [each["text"] for each in found["n_best"]] == list(found["probabilities"])[:2]
+    assert found["text"] == next(iter(found["probabilities"]))
+    assert found["tokens"] == [found["text"].replace(" ", "␣")]
+    assert "probabilities" not in json.loads(empty)
+
+
+def test_a_record_of_a_piece_tells_its_tokens() -> None:
+    (line,), _ = through(reader("extract", "abcd"), Ask(Wish(), as_json=True), b"abc\n")
+    found = json.loads(line)
+    assert found["text"] == "".join(found["tokens"])
+    assert found["text"] in "abc"
+
+
+def test_vectors_of_many_lines_wait_on_the_disk() -> None:
+    model = reader("embed", "abcd")
+    lines = b"".join(b"abcd" * (1 + number % 3) + b"\n" for number in range(3000))
+    write_vectors(model, io.BytesIO(lines), io.BytesIO(), 8, print)
+    out = io.BytesIO()
+    tracemalloc.start()
+    assert write_vectors(model, io.BytesIO(lines), out, 8, print) == 3000
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    found = np.load(io.BytesIO(out.getvalue()), allow_pickle=False)
+    assert found.shape == (3000, 16)
+    assert np.array_equal(found[0], found[3])
+    assert most < 2 * found.nbytes + 3_000_000
+
+
+def test_a_searcher_goes_through_the_lines_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "corpus.txt").write_text("ab\ncd\n", encoding="utf-8")
+    out = io.StringIO()
+    searcher = Searcher(reader("embed", "abcd"), str(tmp_path / "corpus.txt"), 8)
+    searcher.run(iter([[Line(1, "cd", 3), Line(2, "", 1)]]), 1, print, out, as_json=True, named=True)
+    first, second = map(json.loads, out.getvalue().splitlines())
+    assert (first["results"][0]["line"], second["results"]) == (2, [])

@@ -72,6 +72,17 @@ def test_every_preset_keeps_the_laws(preset: str) -> None:
     assert {law.name for law in found} - applies == (without_decoder if preset == "encoder" else set())
 
 
+@pytest.mark.parametrize("preset", ["rnn", "conv", "transformer", "decoder", "rnn-single"])
+@pytest.mark.parametrize("task", ["classify", "embed", "extract"])
+def test_tasks_that_read_keep_the_laws_with_every_body(task: str, preset: str) -> None:
+    side = "decoder" if config.resolve(preset).encoder.kind == "none" else "encoder"
+    words = [word for word in shrink(preset) if word.startswith(side)]
+    found = laws(trained(preset, [f"task={task}", *words]), count=5)
+    assert not [law for law in found if not law.holds], render(found)
+    applies = {law.name for law in found if law.difference is not None}
+    assert {law.name for law in found} - applies == {"causal", "cached = uncached", "beam 1 = greedy"}
+
+
 # ── combinations ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 CELLS = ["elman", "gru", "lstm"]

@@ -57,6 +57,7 @@ class Columns:
 
     source: tuple[str, ...] = ()  # () = choose: the first of two
     target: str | None = ""  # "" = choose: the second of two; None = the task reads no target
+    within: bool = False  # whether every target is a piece of the first source column
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,7 @@ class Choice:
     width: int = 0
     delimiter: str = ""
     hint: str = ""  # what the delimiter looks like, when it is not this one
+    within: bool = False  # whether the target must stand in the first column
 
 
 class Tally:
@@ -434,7 +436,7 @@ def _choose(plan: _Plan, columns: Columns, head: list[Record], names: list[str])
     chosen = _settle(plan, columns, labels, rows[0] if rows and not names else labels)
     places = tuple(labels.index(name) for name in chosen)
     delimiter = {"csv": "comma", "tsv": "tab"}.get(plan.kind, "")
-    return Choice(tuple(chosen), columns.target is not None, places, width, delimiter, plan.hint)
+    return Choice(tuple(chosen), columns.target is not None, places, width, delimiter, plan.hint, columns.within)
 
 
 def _usual_width(rows: list[list[str]], columns: Columns) -> int:
@@ -455,7 +457,7 @@ def _choose_keys(plan: _Plan, columns: Columns, head: list[Record]) -> Choice:
     usual = ["source", "target"] if columns.target is not None else ["source"]
     undecided = not columns.source and not columns.target
     chosen = usual if undecided and set(usual) <= set(labels) else _settle(plan, columns, labels, labels)
-    return Choice(tuple(chosen), columns.target is not None)
+    return Choice(tuple(chosen), columns.target is not None, within=columns.within)
 
 
 def _settle(plan: _Plan, columns: Columns, labels: list[str], shown: list[str]) -> list[str]:
@@ -606,6 +608,9 @@ def _example(record: Record, choice: Choice) -> Example | Flaw:
         return Flaw("empty source", f"found an empty source, expected text: {quote(record.text)}")
     if target is not None and not target.strip(EMPTY):
         return Flaw("empty target", f"found an empty target, expected text: {quote(record.text)}")
+    if choice.within and target is not None and target.strip(EMPTY) not in picked[0]:
+        return Flaw("answer that is not in its context", f"found the answer {quote(target.strip(EMPTY))}, expected a "
+                    f"piece of its context: {quote(picked[0])}")  # fmt: skip
     return Example(tuple(picked), target, record.line)
 
 
@@ -722,13 +727,18 @@ def read(path: str, columns: Columns = CHOOSE, skip_bad: bool = False) -> Table:
 
 def read_lines(path: str) -> tuple[str, ...]:
     """The lines of a file that are not empty, as they are; the first bad one is an error."""
+    return tuple(text for _, text in numbered_lines(path))
+
+
+def numbered_lines(path: str) -> list[tuple[int, str]]:
+    """The same, each with its number in the file."""
     source = Source(path)
     records = list(source)
     for record in records:
         if record.flaw is not None:
             raise DataError(f"{escape(path)}:{record.line}: {record.flaw.text}")
     end = "\r" if source.all_return else ""
-    lines = tuple(line for record in records if (line := record.text.removesuffix(end)))
+    lines = [(record.line, text) for record in records if (text := record.text.removesuffix(end))]
     if not lines:
         raise DataError(f"{escape(path)}: found no line with text in it, expected one text a line")
     return lines

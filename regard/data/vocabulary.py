@@ -60,12 +60,13 @@ def learn(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]
         written = Tokenizer.learn(targets(examples) if has_targets(examples) else texts, c.tokens.target, c.tokens.size)
         return Vocabulary(written, written, tuple(is_tags))
     labelled = c.task in config.LABELLED
-    both = chain(texts, targets(examples)) if c.tokens.shared and not labelled else texts
+    shared = c.tokens.shared or c.task in config.ONE_SIDE
+    both = chain(texts, targets(examples)) if shared and not labelled else texts
     source = Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
     if labelled:
         kind: Kind = "labels" if c.task == "classify" else "words"
         return Vocabulary(source, Tokenizer.learn(targets(examples), kind, MOST_PIECES), tuple(is_tags))
-    if c.tokens.shared or not has_targets(examples):
+    if shared or not has_targets(examples):
         return Vocabulary(source, source, tuple(is_tags))
     return Vocabulary(source, Tokenizer.learn(targets(examples), c.tokens.target, size), tuple(is_tags))
 

@@ -22,7 +22,7 @@ from regard.engine.engine import Engine
 from regard.engine.engine import engine as make_engine
 from regard.layers.tap import Tap
 from regard.models.model import Model
-from regard.tasks.reading import read_states
+from regard.tasks.reading import Reads, read_states
 from regard.tasks.task import Answer, Item, Wish
 from regard.tasks.transduce import Transduce
 from regard.trained import Trained
@@ -82,10 +82,10 @@ def draw_items(trained: Trained, count: int, seed: int) -> list[Item]:
 
 def draw_item(trained: Trained, draw: np.random.Generator) -> Item:
     c, vocabulary = trained.config, trained.vocabulary
-    if c.task in config.READING:  # some tokens are hidden and some have labels: there is something to answer
+    if isinstance(trained.task, Reads):  # some tokens are hidden and some have labels: there is something to answer
         shown = draw_tokens(draw, vocabulary.source.size, c.data.max_source)
         labels = draw_tokens(draw, vocabulary.target.size, len(shown)) if c.task in config.LABELLED else ()
-        return Item((*[MASK if i % 3 == 0 else token for i, token in enumerate(shown)], END), labels)
+        return Item((*[MASK if i % 3 == 0 else token for i, token in enumerate(shown)], trained.task.last), labels)
     target = draw_tokens(draw, vocabulary.target.size, c.data.max_target)
     if isinstance(c.encoder, config.ImageEncoder):
         picture = draw.random((c.encoder.channels, c.encoder.size, c.encoder.size), dtype=np.float32)
@@ -210,9 +210,8 @@ def engine_logits(engine: Engine, probe: Probe) -> tuple[Tensor, Tensor]:
     batch = probe.trained.task.batch(probe.items, range(len(probe.items)), 0)
     if batch.target_BT is None:
         real_BT = batch.source != PAD
-        states = read_states(
-            engine, [row_T[mask_T].tolist() for row_T, mask_T in zip(batch.source, real_BT, strict=True)]
-        )
+        sources = [row_T[mask_T].tolist() for row_T, mask_T in zip(batch.source, real_BT, strict=True)]
+        states = read_states(engine, sources)
         return engine.output(pad_sequence(states, batch_first=True)), real_BT
     reading = engine.reading(batch.source, batch.source_mask_BS)
     steps = []

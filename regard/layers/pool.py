@@ -1,4 +1,4 @@
-"""States of a text in, one vector out: their mean, their maximum, the state of a token of its own, or attention."""
+"""States of texts in, one vector for each out: their mean, their maximum, the state of one token, or attention."""
 
 import torch
 from torch import Tensor, nn
@@ -17,13 +17,24 @@ class Pool(nn.Module):
         self.weight = nn.Parameter(torch.zeros(width)) if kind == "attention" else None
 
     def forward(self, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
-        hidden_BT1 = ~mask_BT[..., None]
-        if self.kind == "max":
-            found_BD: Tensor = states_BTD.masked_fill(hidden_BT1, -torch.inf).amax(1)
-            return found_BD
+        return self.flat(states_BTD[mask_BT], mask_BT.sum(1))
+
+    def flat(self, states_ND: Tensor, count_B: Tensor) -> Tensor:
+        """The same of rows that are laid one after the other, with how many states each has.
+
+        A row is summed on its own, one state after the other: what stands beside it changes no bit of it.
+        """
         if self.kind == "class":
-            last_B = mask_BT.long().cumsum(1).argmax(1)
-            return states_BTD[torch.arange(len(states_BTD), device=last_B.device), last_B]
-        score_BT1 = torch.zeros_like(states_BTD[..., :1]) if self.weight is None else states_BTD @ self.weight[:, None]
-        share_BT1 = score_BT1.masked_fill(hidden_BT1, -torch.inf).softmax(1)
-        return (share_BT1 * states_BTD).sum(1)
+            return states_ND[count_B.cumsum(0) - 1]
+        if self.weight is None:
+            return segments(states_ND, count_B, self.kind)
+        score_N1 = (states_ND * self.weight).sum(1, keepdim=True)
+        highest_N1 = segments(score_N1, count_B, "max").repeat_interleave(count_B, 0)
+        share_N1 = (score_N1 - highest_N1.detach()).exp()
+        return segments(share_N1 * states_ND, count_B, "sum") / segments(share_N1, count_B, "sum")
+
+
+def segments(states_ND: Tensor, count_B: Tensor, how: str) -> Tensor:
+    """Sum, mean or maximum of each run of `count_B` states."""
+    found_BD: Tensor = torch.segment_reduce(states_ND, how, lengths=count_B, axis=0, unsafe=True)
+    return found_BD

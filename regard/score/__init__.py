@@ -2,6 +2,7 @@
 
 from regard.score.metrics import (
     CLASSIFY,
+    EXTRACT,
     TRANSDUCE,
     Metric,
     Paired,
@@ -15,6 +16,7 @@ from regard.score.metrics import (
 
 __all__ = [
     "CLASSIFY",
+    "EXTRACT",
     "TRANSDUCE",
     "Metric",
     "Paired",

@@ -5,6 +5,7 @@ tests sum resampled rows and never read the text again.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -22,7 +23,8 @@ from regard.score.intervals import (
     wilson_interval,
 )
 
-TRANSDUCE = ("exact", "bleu", "chrf", "ter", "cer", "wer")
+TRANSDUCE = ("exact", "bleu", "chrf", "ter", "cer", "wer", "f1")
+EXTRACT = ("exact", "f1")
 CLASSIFY = ("accuracy",)
 NAMES = TRANSDUCE + CLASSIFY
 TOKENIZERS = ("13a", "none", "intl", "char", "zh")  # the ones of sacrebleu that need no download
@@ -137,6 +139,8 @@ def gather(
             return gather_edits(outputs, references, bootstrap, "characters")
         case "wer":
             return gather_edits(outputs, references, bootstrap, "words")
+        case "f1":
+            return gather_shared_words(outputs, references, bootstrap)
         case _:
             return gather_sacrebleu(build_sacrebleu(name, tokenize), outputs, references, bootstrap)
 
@@ -156,6 +160,16 @@ def gather_edits(outputs: Sequence[str], references: References, bootstrap: Boot
         for output, acceptable in zip(outputs, references, strict=True)
     ]
     signature = f"nrefs:{count_references(references)}{describe(bootstrap)}|case:mixed|unit:{unit}"
+    return Statistics(np.array(rows, dtype=np.float64), ratio, signature)
+
+
+def gather_shared_words(outputs: Sequence[str], references: References, bootstrap: Bootstrap) -> Statistics:
+    """F1 of the words of each example, for the reference with the highest; the score is their mean."""
+    rows = [
+        (max(shared_words(output, reference) for reference in acceptable), 1)
+        for output, acceptable in zip(outputs, references, strict=True)
+    ]
+    signature = f"nrefs:{count_references(references)}{describe(bootstrap)}|case:lower|unit:words"
     return Statistics(np.array(rows, dtype=np.float64), ratio, signature)
 
 
@@ -214,6 +228,16 @@ def edit_rate(counted: tuple[int, int]) -> float:
     if length == 0:
         return math.inf if edits else 0.0
     return edits / length
+
+
+def shared_words(output: str, reference: str) -> float:
+    """F1 = 2 · common / (words of both), the words lower-cased and in any order, as answers to questions are judged.
+
+    Rajpurkar et al. (2016), https://arxiv.org/abs/1606.05250; here nothing is taken off the words.
+    """
+    first, second = Counter(output.lower().split()), Counter(reference.lower().split())
+    words = first.total() + second.total()
+    return 2 * (first & second).total() / words if words else 1.0
 
 
 def edit_distance(first: Sequence[Hashable], second: Sequence[Hashable]) -> int:

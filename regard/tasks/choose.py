@@ -4,6 +4,8 @@ from regard import config
 from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError
 from regard.tasks.classify import Classify
+from regard.tasks.embed import Embed
+from regard.tasks.extract import Extract
 from regard.tasks.fill import Fill
 from regard.tasks.generate import Generate
 from regard.tasks.tag import Tag
@@ -15,7 +17,7 @@ def task(c: config.Config, vocabulary: Vocabulary) -> Task:
     return kind(c)(c, vocabulary)
 
 
-Kind = type[Transduce] | type[Generate] | type[Fill] | type[Classify] | type[Tag]
+Kind = type[Transduce] | type[Generate] | type[Fill] | type[Classify] | type[Tag] | type[Embed] | type[Extract]
 
 KINDS: dict[str, Kind] = {
     "transduce": Transduce,
@@ -24,6 +26,8 @@ KINDS: dict[str, Kind] = {
     "fill": Fill,
     "classify": Classify,
     "tag": Tag,
+    "embed": Embed,
+    "extract": Extract,
 }
 
 

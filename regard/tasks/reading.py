@@ -1,6 +1,6 @@
 """Sources in, the states of a body at their tokens out; and what all tasks share that answer from these alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -14,6 +14,7 @@ from regard.data.tokens import CLASS, END, PAD
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine
 from regard.errors import UsageError
+from regard.layers.pool import Pool
 from regard.models.model import Model
 from regard.tasks.task import Item, Wish
 
@@ -70,6 +71,10 @@ class Reads:
         target = self.vocabulary.target.encode_flat([example.target or "" for example in examples])
         return Rows(join(source, repeated(self.last, len(examples))), target)
 
+    def remarks(self, train: Iterable[Example], valid: Iterable[Example]) -> list[str]:
+        """What is to be said of the data before anything is learnt from them; an error where nothing can be."""
+        return []
+
     def ask(self, columns: Sequence[str], folder: str) -> Item:
         return Item((*self.vocabulary.encode_source(columns).ids, self.last), ())
 
@@ -90,7 +95,6 @@ class Reads:
     def pooled(self, model: Model | Engine, items: Sequence[Item]) -> Tensor:
         """One vector for each item, as the head makes it of the states of that item alone."""
         body = model.model if isinstance(model, Engine) else model
-        assert body.head is not None
-        rows = [body.head(states_SD[None], torch.ones(1, len(states_SD), dtype=torch.bool, device=states_SD.device))
-                for states_SD in read_states(model, [item.source for item in items])]  # fmt: skip
-        return torch.cat(rows)
+        assert isinstance(body.head, Pool)
+        states = read_states(model, [item.source for item in items])
+        return body.head.flat(torch.cat(states), torch.tensor([len(each) for each in states], device=body.device))

@@ -20,12 +20,21 @@ from regard.search.write import Sampling
 
 
 @dataclass(frozen=True, slots=True)
+class Passage:
+    """A text that answers are cut from, and where in it the tokens of a source stand."""
+
+    text: str
+    spans: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Item:
     """One example as numbers."""
 
     source: tuple[int, ...]  # empty where the source is a picture
     target: tuple[int, ...]
     picture: NDArray[np.float32] | None = None
+    passage: Passage | None = None  # of a question whose answer is a piece of its source
 
     @property
     def length(self) -> int:
@@ -59,6 +68,7 @@ class Answer:
     probability: float = 1.0  # of the whole output, as the model sees it
     lowest: float = 1.0  # probability of its least sure token
     alignment: Alignment | None = None  # where it was wished for, and something looked at the source
+    chances: tuple[tuple[str, float], ...] = ()  # of all that could have been answered, where that is a short list
 
     def __str__(self) -> str:
         return self.text

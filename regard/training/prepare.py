@@ -26,6 +26,7 @@ from regard.data.vocabulary import Vocabulary, learn
 from regard.errors import ConfigError, DataError, FolderError, RegardError
 from regard.tasks.choose import task
 from regard.tasks.generate import page
+from regard.tasks.reading import Reads
 from regard.tasks.task import Item, Task
 from regard.training import store as stored
 from regard.training.store import Contents, Items, changed, hashes, missing, read_texts
@@ -96,6 +97,7 @@ def fill(c: config.Config, path: str, valid_path: str | None, store: Path) -> tu
     files = hashes(*paths)
     train, valid, notes = sides(c, path, valid_path, store)
     vocabulary = learn(train, c, tag_columns(train.table.source_names, c))
+    notes = notes + remarks(task(c, vocabulary), train, valid)
     digest = hashlib.sha256()
     parts = [
         write_part(c, vocabulary, side, store, name, digest) for name, side in (("train", train), ("valid", valid))
@@ -108,6 +110,14 @@ def fill(c: config.Config, path: str, valid_path: str | None, store: Path) -> tu
                     stored.vocabulary_hash(vocabulary), files)  # fmt: skip
     stored.seal(store, told, [each for part in parts for each in part.written])
     return vocabulary, [*notes, *(note for part in parts for note in part.notes)]
+
+
+def remarks(asked: Task, train: "Side", valid: "Side") -> list[str]:
+    """What a task that reads has to say of the examples."""
+    try:
+        return asked.remarks(train, valid) if isinstance(asked, Reads) else []
+    except RegardError as error:
+        raise DataError(f"{train.table.path}: {error}") from None
 
 
 def tag_columns(names: Sequence[str], c: config.Config) -> list[bool]:
@@ -187,7 +197,9 @@ def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> t
     """The examples to train on, those to validate with, and notes."""
     if c.task == "generate" and is_running(path, c.data.source):
         return text_sides(c, path, valid_path, store)
-    columns = Columns(c.data.source, None if c.task in ("fill", "generate") else c.data.target)
+    columns = Columns(
+        c.data.source, None if c.task in ("fill", "generate") else c.data.target, within=c.task == "extract"
+    )
     division = Division()
     table = spool(path, store / "train.spool", columns, c.data.skip_bad, None if valid_path else division.add)
     if table.target_name in table.source_names:
@@ -249,7 +261,8 @@ class Numbered:
 def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path, name: str, digest: Any) -> Numbered:
     """Examples as numbers, portion by portion; those longer than the config allows are left out and counted."""
     asked = task(c, vocabulary)
-    writer = Writer(store, name, id_width(max(vocabulary.source.size, vocabulary.target.size)))
+    largest = max(vocabulary.source.size, vocabulary.target.size, c.data.max_source + 2)  # ids, or places of tokens
+    writer = Writer(store, name, id_width(largest))
     texts = HashedFile(store / "valid.jsonl") if name == "valid" else None
     for portion in portions(side, portion_size(c)):
         digest.update("".join(map(imprint, portion)).encode())

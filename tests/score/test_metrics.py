@@ -24,6 +24,7 @@ from regard.score import (
     perplexity,
     position_accuracy,
 )
+from regard.score.metrics import shared_words
 
 WORDS = ["the", "a", "Cat", "dog's", "saw,", "slept.", "under", "3.5", "well-known", "“Straße”", "猫", "(and)", "at"]
 SACREBLEU = ("bleu", "chrf", "ter")
@@ -197,6 +198,15 @@ def test_position_accuracy_counts_missing_positions_as_wrong() -> None:
         position_accuracy([[1]], [[1], [2]])
 
 
+def test_f1_counts_words_in_any_order_and_case() -> None:
+    """Two of the three words given are among the four that were wanted: 4 / 7; each example counts the same."""
+    scores = corpus_scores(["The red Cat", "a"], [["a cat, the RED", "red the cat sat"], ["b"]], ["f1"], samples=0)
+    assert scores["f1"].value == pytest.approx(100 * (6 / 7 + 0) / 2)
+    assert scores["f1"].signature == "nrefs:var|case:lower|unit:words"
+    assert shared_words("a a b", "a b b") == pytest.approx(2 / 3)
+    assert (shared_words("", ""), shared_words("a", ""), shared_words("", "a")) == (1.0, 0.0, 0.0)
+
+
 def test_accuracy_of_labels() -> None:
     assert accuracy(["noun", "verb", "verb", "noun"], ["noun", "verb", "noun", "noun"]) == 75
     assert corpus_scores(["noun", "verb"], [["noun"], ["noun"]], ["accuracy"])["accuracy"].value == 50
@@ -220,7 +230,7 @@ def test_paired_difference_has_the_sign_of_first_minus_second(name: str) -> None
     back = paired_test(worse, outputs, references, name, samples=200)
     scores = [corpus_scores(side, references, [name], samples=0)[name].value for side in (outputs, worse)]
     assert there.difference == pytest.approx(scores[0] - scores[1])
-    assert (there.difference > 0) == (name in ("exact", "bleu", "chrf"))
+    assert (there.difference > 0) == (name in ("exact", "bleu", "chrf", "f1"))
     assert there.low is not None
     assert there.high is not None
     assert there.low <= there.difference <= there.high

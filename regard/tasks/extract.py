@@ -1,0 +1,182 @@
+"""A context and a question in, the piece of the context that answers it out.
+
+A start and an end are chosen among the tokens of the context, as in Seo et al. (2017) and Devlin et al. (2019). What is
+asked is read before the context, so that a body that reads in one direction meets the answer knowing the question.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from regard.data.batch import Batch
+from regard.data.ragged import ragged
+from regard.data.read import EMPTY, Columns, Example
+from regard.data.shards import Rows
+from regard.data.tokens import END, PAD, SEPARATOR, Encoding
+from regard.engine.engine import Engine, engine
+from regard.errors import DataError
+from regard.models.model import Model
+from regard.score import EXTRACT, corpus_scores
+from regard.tasks.reading import Reads, read_states
+from regard.tasks.task import Answer, Evaluation, Item, Loss, Passage, Wish, runs
+
+Span = tuple[int, int, float]  # first and last token of an answer, and its log probability
+
+
+class Extract(Reads):
+    """Where an answer starts and where it ends. Places of tokens count from 1, so that none of them is PAD."""
+
+    scores: tuple[str, ...] = (*EXTRACT, "loss")
+    why = "the answer is a piece of the context"
+
+    def columns(self) -> Columns:
+        return replace(super().columns(), within=True)
+
+    def encode(self, example: Example, folder: str) -> Item:
+        asked = self.ask(example.source, folder)
+        assert asked.passage is not None
+        return Item(asked.source, self.places(asked.passage, example.target or ""))
+
+    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
+        items = [self.encode(example, folder) for example in examples]
+        return Rows(ragged([item.source for item in items]), ragged([item.target for item in items]))
+
+    def ask(self, columns: Sequence[str], folder: str) -> Item:
+        encoding = self.encoded(columns)
+        return Item((*encoding.ids, END), (), passage=self.passage(columns, encoding))
+
+    def encoded(self, columns: Sequence[str]) -> Encoding:
+        """The questions, then the context; spans as of columns in that order."""
+        is_tags = self.vocabulary.is_tags
+        return self.vocabulary.source.encode_columns([*columns[1:], columns[0]], [*is_tags[1:], is_tags[0]])
+
+    def passage(self, columns: Sequence[str], encoding: Encoding) -> Passage:
+        """The context, and where in it each token stands; those of the questions stand nowhere."""
+        begin = sum(len(text) + 1 for text in columns[1:])
+        spans = [(start - begin, end - begin) if start >= begin else (0, 0) for start, end in encoding.spans]
+        return Passage(columns[0], tuple(spans))
+
+    def places(self, passage: Passage, answer: str) -> tuple[int, int]:
+        """The first and the last token of the first place where the answer stands."""
+        answer = answer.strip(EMPTY)
+        start = passage.text.find(answer)
+        inside = [place for place, (first, last) in enumerate(passage.spans, 1)
+                  if first < start + len(answer) and last > start and first < last]  # fmt: skip
+        if start < 0 or not inside:
+            raise DataError(f"the answer {answer[:40]!r} is not in its context")
+        return inside[0], inside[-1]
+
+    def remarks(self, train: Iterable[Example], valid: Iterable[Example]) -> list[str]:
+        """How many answers leave open which place is meant, and how many no row of tokens can give."""
+        several = torn = 0
+        for example in train:
+            asked, answer = self.ask(example.source, "."), (example.target or "").strip(EMPTY)
+            assert asked.passage is not None
+            first, last = self.places(asked.passage, answer)
+            several += asked.passage.text.count(answer) > 1
+            torn += cut_out(asked.passage, first, last) != answer
+        notes = []
+        if several:
+            notes.append(f"{several} answers stand more than once in their context; the first place is learnt")
+        if torn:
+            notes.append(f"warning: {torn} answers begin or end inside a token, so that none can be given as it is; "
+                         "other tokens (--tokens) may help")  # fmt: skip
+        return notes
+
+    # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
+        """Cross-entropy of the start and of the end, each over all tokens of the context."""
+        real_B = (batch.label_BT != PAD).any(1)
+        logits_NTV = model.output(model(batch).states_BTD)[real_B].float()
+        logits_NTV = logits_NTV.masked_fill(~context(batch.source[real_B])[..., None], -torch.inf)
+        place_NV = batch.label_BT[real_B] - 1
+        return Loss(F.cross_entropy(logits_NTV, place_NV, reduction="sum"), place_NV.numel())
+
+    # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    @torch.inference_mode()
+    def answer(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
+        """The likeliest pieces of each context, best first."""
+        self.refuse_search(wish)
+        found: dict[int, Answer] = {}
+        for run in runs(items, wish.batch):
+            for i, logs_TV in zip(run, self.logs(model, [items[i] for i in run]), strict=True):
+                found[i] = self.best(items[i], logs_TV, wish.n_best)
+        return [found[i] for i in range(len(items))]
+
+    def logs(self, model: Model | Engine, items: Sequence[Item]) -> list[Tensor]:
+        """Log probabilities of being the start and the end, of each token of each item."""
+        found = []
+        for item, states_TD in zip(items, read_states(model, [item.source for item in items]), strict=True):
+            logits_TV = model.output(states_TD[None])[0].float()
+            inside_T = context(torch.tensor([item.source], device=logits_TV.device))[0]
+            found.append(logits_TV.masked_fill(~inside_T[:, None], -torch.inf).log_softmax(0))
+        return found
+
+    def best(self, item: Item, logs_TV: Tensor, count: int) -> Answer:
+        """The likeliest pieces that differ in their text."""
+        made: dict[str, Answer] = {}
+        for first, last, log in self.spans(logs_TV, 2 * count + 8):
+            text, ids = self.spelled(item, first, last), item.source[first : last + 1]
+            if len(made) < count and text not in made:
+                sure, lowest = math.exp(log), math.exp(float(torch.minimum(logs_TV[first, 0], logs_TV[last, 1])))
+                made[text] = Answer(text, log, sure, ids, probability=sure, lowest=lowest)
+        answers = tuple(made.values()) or (Answer("", 0.0, 0.0, probability=0.0, lowest=0.0),)
+        return replace(answers[0], alternatives=answers)
+
+    def spans(self, logs_TV: Tensor, count: int) -> list[Span]:
+        """The likeliest, best first, of at most data.max_target tokens, with their share in all such."""
+        places = torch.isfinite(logs_TV[:, 0]).nonzero()[:, 0]
+        if not len(places):
+            return []
+        begin, length = int(places[0]), len(places)
+        start_N, end_N = logs_TV[places, 0], logs_TV[places, 1]
+        allowed = torch.ones(length, length, dtype=torch.bool).triu().tril(self.config.data.max_target - 1)
+        logs = (start_N[:, None] + end_N).masked_fill(~allowed.to(start_N.device), -torch.inf).flatten()
+        logs, order = logs.log_softmax(0).sort(dim=0, descending=True, stable=True)
+        found = zip(order[:count].tolist(), logs[:count].tolist(), strict=True)
+        return [(begin + at // length, begin + at % length, log) for at, log in found if log > -math.inf]
+
+    def spelled(self, item: Item, first: int, last: int) -> str:
+        """The piece of the text as it stands there; of a question without its text, its tokens."""
+        if item.passage is None:
+            return self.vocabulary.source.decode(item.source[first : last + 1])
+        return cut_out(item.passage, first + 1, last + 1)
+
+    @torch.inference_mode()
+    def evaluate(
+        self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True,
+        precision: str = "fp32",
+    ) -> Evaluation:  # fmt: skip
+        """How many answers are exactly right, and how many words they share with the right ones."""
+        decoding, answers, total, counted = engine(model, precision), {}, 0.0, 0
+        asked = [replace(item, passage=self.ask(example.source, ".").passage)
+                 for item, example in zip(items, examples, strict=True)]  # fmt: skip
+        for run in runs(asked, 64):
+            for i, logs_TV in zip(run, self.logs(decoding, [asked[i] for i in run]), strict=True):
+                answers[i] = self.best(asked[i], logs_TV, 1)
+                for place, log_T in zip(asked[i].target, logs_TV.t(), strict=True):
+                    if place < len(log_T):  # else it was cut off, being too far on
+                        total, counted = total - float(log_T[place - 1]), counted + 1
+        outputs = tuple(answers[i].text for i in range(len(items)))
+        references = [[(example.target or "").strip(EMPTY)] for example in examples]
+        metrics = corpus_scores(outputs, references, EXTRACT, samples=1000 if intervals else 0)
+        return Evaluation(metrics, outputs, {"loss": total / max(counted, 1)},
+                          tuple(answers[i] for i in range(len(items))))  # fmt: skip
+
+
+def context(source_BS: Tensor) -> Tensor:
+    """Which tokens are of the context: those after the last separator and before the end."""
+    separators_BS = (source_BS == SEPARATOR).flip(1).cumsum(1).flip(1)  # at a token and after it
+    inside_BS: Tensor = (separators_BS == 0) & (source_BS != END) & (source_BS != PAD)
+    return inside_BS
+
+
+def cut_out(passage: Passage, first: int, last: int) -> str:
+    """The text from one token to another, places from 1, without the spaces around it."""
+    return passage.text[passage.spans[first - 1][0] : passage.spans[last - 1][1]].strip()
