@@ -69,6 +69,8 @@ def usual_vocabulary(c: config.Config) -> int:
 
 def anatomy(c: config.Config, length: int = 64, vocabulary: int | None = None) -> Anatomy:
     """Counts everything on the model that `c` describes, for a source and a target of `length` tokens."""
+    if c.tokens.source == "spelled":
+        raise UsageError("anatomy: how many letters a word has, the data decide; count with tokens.source=words")
     vocabulary = usual_vocabulary(c) if vocabulary is None else vocabulary
     for name, value in (("length", length), ("vocabulary", vocabulary)):
         if value < 1:

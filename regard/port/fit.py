@@ -41,6 +41,8 @@ def stacks(c: config.Config, engine: Engine) -> Stacks:
     if not isinstance(encoder, AttentionEncoder) or not isinstance(decoder, AttentionDecoder):
         raise UsageError(f"encoder.kind={encoder.kind}, decoder.kind={decoder.kind}: {engine.name} has no such model\n"
                          "what can be ported has attention on both sides, as the preset transformer")  # fmt: skip
+    if c.tokens.source == "spelled":
+        raise UsageError(f"tokens.source=spelled: {engine.name} has nothing that reads words through their characters")
     wrong = [*unfit(encoder, "encoder", engine), *unfit(decoder, "decoder", engine),
              *unlike(encoder, decoder, engine)]  # fmt: skip
     if wrong:
