@@ -241,7 +241,7 @@ def test_input_that_is_not_there(refused: Callable[..., str], tmp_path: Path) ->
     (tmp_path / "pairs.tsv").write_bytes(GOOD)
     message = refused(66, "train", tmp_path / "pair.tsv", "-o", tmp_path / "m")
     assert 'no such file; the nearest name there is "pairs.tsv"' in message
-    assert "found a folder, expected a file" in refused(66, "train", tmp_path, "-o", tmp_path / "m")
+    assert "found a folder without pictures, expected a file" in refused(66, "train", tmp_path, "-o", tmp_path / "m")
     assert "no such file" in refused(66, "train", tmp_path / "pairs.tsv", tmp_path / "v.tsv", "-o", tmp_path / "m")
 
 
