@@ -52,6 +52,8 @@ Align = Annotated[bool, typer.Option("--align/--no-align", help="In JSON: what e
 Breaks = Annotated[bool, typer.Option("--breaks", help="generate: line breaks as they are, else they are \\n.")]
 Format = Annotated[str, typer.Option(help="lines, tsv or jsonl. Default: by --input-column and the first line.")]
 Images = Annotated[str | None, typer.Option(metavar="FILE.npz", help="Pictures; the source column has their rows.")]
+Kinds = Annotated[str | None, typer.Option(help="characters, bytes, words, bpe or unigram; or SOURCE,TARGET")]
+Valid = Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")]
 InputColumn = Annotated[str, typer.Option("--input-column", help="Read these columns by name or position: lemma,tags")]
 LengthPenalty = Annotated[
     float | None, typer.Option("--length-penalty", min=0.0, max=10.0, help="0 = short, 1 = by token.")
@@ -193,9 +195,7 @@ def presets(
 @app.command()
 def train(
     file: Annotated[str, typer.Argument(help="A file, a folder of pictures, or two parallel files: a.en,a.de")],
-    valid: Annotated[
-        str | None, typer.Argument(help="Validation file; without one, some examples are held out.")
-    ] = None,
+    valid: Valid = None,
     out: Annotated[str, typer.Option("-o", help="Folder for the model.")] = "model",
     preset: Preset = None,
     task: Annotated[
@@ -204,9 +204,7 @@ def train(
     source: Source = None,
     target: Target = None,
     tags: Annotated[str | None, typer.Option(help="Source columns whose words are tags, each one token.")] = None,
-    tokens: Annotated[
-        str | None, typer.Option(help="characters, bytes, words, bpe or unigram; or SOURCE,TARGET")
-    ] = None,
+    tokens: Kinds = None,
     steps: Annotated[int | None, typer.Option(help="Updates at most.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Minutes at most.")] = None,
     seed: Seed = None,
