@@ -105,7 +105,7 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
 
 
 def line(task: str, reason: str) -> str:
-    other = "classify" if task == "transduce" else "transduce"
+    other = {"transduce": "classify", "generate": "fill"}.get(task, "transduce")
     return f"task {task}: {reason}; --task {other} overrules it"
 
 
