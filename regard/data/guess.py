@@ -161,7 +161,7 @@ def likely_target(found: Sample, source: Sequence[str], free: list[str], task: s
     if len(named) == 1:
         return named[0], "the name tells the target"
     if task in ("", "tag") and not source and len(free) > 2 and is_tagged(pairs(found, free[0], free[1])):
-        return free[1], f"{escape(free[1])} holds as many tags as {escape(free[0])} has words"
+        return free[1], f"column {escape(free[1])} holds as many tags as column {escape(free[0])} has words"
     return free[-1], "the last is the target"
 
 
@@ -169,10 +169,10 @@ def likely_source(found: Sample, free: list[str], target: str, folder: str, imag
     """The column with pictures, the one with words that are tagged, or all that are left."""
     for name in free:
         if is_pictured([row[found.names.index(name)] for row in found.rows], folder, images):
-            return (name,), f"{escape(name)} holds pictures"
+            return (name,), f"column {escape(name)} holds pictures"
     for name in free if len(free) > 1 else []:
         if is_tagged(pairs(found, name, target)):
-            return (name,), f"{escape(target)} holds as many tags as {escape(name)} has words"
+            return (name,), f"column {escape(target)} holds as many tags as column {escape(name)} has words"
     return tuple(free), "the others are the source"
 
 
@@ -203,7 +203,7 @@ def task_of(view: View) -> tuple[str, str]:
     if len(view.chosen.source) == 1:
         firsts = [source[0] for source, _ in view.rows]
         if is_pictured(firsts, view.folder, view.images):
-            return "caption", f"{escape(view.chosen.source[0])} holds pictures"
+            return "caption", "a folder of pictures" if view.kind == "folder" else "the source holds pictures"
         if is_tagged([(source[0], target) for source, target in view.rows]):
             kinds = len({tag for _, target in view.rows for tag in words(target)})
             return "tag", f"as many target words as source words, {kinds} kinds of them"
