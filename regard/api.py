@@ -11,7 +11,7 @@ The command line is a thin layer over the same parts.
 from collections.abc import Sequence
 from pathlib import Path
 
-from regard import config
+from regard.data.guess import configured
 from regard.search.write import Sampling
 from regard.tasks.task import Answer, Evaluation, Wish
 from regard.trained import Trained
@@ -30,11 +30,16 @@ def train(
     config_file: str | Path | None = None,
     force: bool = False,
     quiet: bool = True,
+    task: str | None = None,
 ) -> Trained:
-    """Trains on a file of two columns; `settings` are words such as "train.steps=500". With `out`, saves a folder."""
-    words = [settings] if isinstance(settings, str) else list(settings)
-    c = config.resolve(preset, config_file, words)
-    trained, _ = run_training(c, str(path), None if valid is None else str(valid), out, force, quiet)
+    """Trains on a file; `settings` are words such as "train.steps=500". With `out`, saves a folder.
+
+    The task and the columns are guessed from the data where nothing says them.
+    """
+    words = ([] if task is None else [f"task={task}"]) + ([settings] if isinstance(settings, str) else list(settings))
+    made = configured(str(path), preset, config_file, words)
+    to = None if valid is None else str(valid)
+    trained, _ = run_training(made.config, str(path), to, out, force, quiet, notes=made.why)
     return trained
 
 

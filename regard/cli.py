@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from copy import copy
-from io import BufferedReader, TextIOWrapper
+from io import BufferedReader, BytesIO, TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
@@ -51,6 +51,9 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but resu
 Align = Annotated[bool, typer.Option("--align/--no-align", help="In JSON: what each token looked at; takes time.")]
 Breaks = Annotated[bool, typer.Option("--breaks", help="generate: line breaks as they are, else they are \\n.")]
 Format = Annotated[str, typer.Option(help="lines, tsv or jsonl. Default: by --input-column and the first line.")]
+Images = Annotated[str | None, typer.Option(metavar="FILE.npz", help="Pictures; the source column has their rows.")]
+Kinds = Annotated[str | None, typer.Option(help="characters, bytes, words, bpe or unigram; or SOURCE,TARGET")]
+Valid = Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")]
 InputColumn = Annotated[str, typer.Option("--input-column", help="Read these columns by name or position: lemma,tags")]
 LengthPenalty = Annotated[
     float | None, typer.Option("--length-penalty", min=0.0, max=10.0, help="0 = short, 1 = by token.")
@@ -132,26 +135,31 @@ def task(
 
 @app.command()
 def check(
-    file: Annotated[str, typer.Argument(help="A file of pairs, or two parallel files: a.en,a.de")],
+    file: Annotated[str, typer.Argument(help="A file, a folder of pictures, or two parallel files: a.en,a.de")],
     other: Annotated[str | None, typer.Argument(help="A second file, to see what the two share.")] = None,
     source: Source = None,
     target: Target = None,
+    images: Images = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The data doctor: lengths, duplicates, conflicts.
+    """The data doctor: what train would choose, and why.
+
+    And lengths, duplicates, conflicts, pictures that can not be read.
 
     \b
     regard check dates.tsv
     regard check dates.tsv dates-test.tsv --json
     """
     from regard.data.check import check as examine
-    from regard.data.check import render
+    from regard.data.check import render, with_guess
+    from regard.data.guess import guess
     from regard.data.read import Columns, json_line, read
 
-    columns = Columns(tuple(source.split(",")) if source else (), target or "")
-    tables = [read(path, columns, skip_bad) for path in (file, other) if path]
-    report = examine(*tables)
+    asked = Columns(tuple(source.split(",")) if source else (), target or "")
+    found = guess(file, asked, images=images or "")
+    tables = [read(path, found.asked(asked), skip_bad) for path in (file, other) if path]
+    report = with_guess(examine(*tables), found, tables[0], images or "")
     print(json_line(report.as_dict()) if as_json else render(report))
 
 
@@ -186,10 +194,8 @@ def presets(
 
 @app.command()
 def train(
-    file: Annotated[str, typer.Argument(help="A file of pairs, or two parallel files: a.en,a.de")],
-    valid: Annotated[
-        str | None, typer.Argument(help="Validation file; without one, some examples are held out.")
-    ] = None,
+    file: Annotated[str, typer.Argument(help="A file, a folder of pictures, or two parallel files: a.en,a.de")],
+    valid: Valid = None,
     out: Annotated[str, typer.Option("-o", help="Folder for the model.")] = "model",
     preset: Preset = None,
     task: Annotated[
@@ -198,9 +204,7 @@ def train(
     source: Source = None,
     target: Target = None,
     tags: Annotated[str | None, typer.Option(help="Source columns whose words are tags, each one token.")] = None,
-    tokens: Annotated[
-        str | None, typer.Option(help="characters, bytes, words, bpe or unigram; or SOURCE,TARGET")
-    ] = None,
+    tokens: Kinds = None,
     steps: Annotated[int | None, typer.Option(help="Updates at most.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Minutes at most.")] = None,
     seed: Seed = None,
@@ -208,12 +212,15 @@ def train(
     device: Annotated[str | None, typer.Option(help="auto, cpu or cuda.")] = None,
     settings: Set = None,
     config_file: ConfigFile = None,
+    images: Images = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace another run in the folder.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Events for TensorBoard too.")] = False,
     quiet: Quiet = False,
 ) -> None:
-    """Train a model on a file of two columns.
+    """Train a model on a file, or on a folder of pictures.
+
+    What is not said is guessed from the data, and told: the task, its columns, its tokens.
 
     \b
     regard train dates.tsv -o model
@@ -224,25 +231,27 @@ def train(
         {
             "task": task,
             "data.target": target,
+            "data.images": images,
+            "data.skip_bad": skip_bad or None,
             "train.steps": steps,
             "train.minutes": minutes,
             "train.seed": seed,
             "train.precision": precision,
             "train.device": device,
+            "train.tensorboard": tensorboard or None,
         },
         {"data.source": source, "data.tags": tags},
     )
     if tokens is not None:
         left, _, right = tokens.partition(",")
         words += [f"tokens.source={left}", f"tokens.target={right or left}"]
-    words += ["data.skip_bad=true"] if skip_bad else []
-    words += ["train.tensorboard=true"] if tensorboard else []
-    from regard import config
+    from regard.data.guess import configured
 
-    c = config.resolve(preset, config_file, words + (settings or []))
+    made = configured(file, preset, config_file, words + (settings or []))
     from regard.training.run import train as run_training
 
-    _, found = run_training(c, file, valid, out, force, quiet, command="regard " + shlex.join(sys.argv[1:]))
+    command = "regard " + shlex.join(sys.argv[1:])
+    _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why)
     tell_saved(out, found, quiet)
 
 
@@ -274,6 +283,10 @@ def resume(
 def run(
     context: typer.Context,
     model: Annotated[str, typer.Argument(help="A model folder.")],
+    inputs: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[INPUT]...", help="Texts, or paths of pictures, instead of standard input."),
+    ] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
     n_best: Annotated[int, typer.Option("--n-best", min=1, max=1000, help="Outputs a line; the beam is as wide.")] = 1,
     batch: Annotated[int, typer.Option(min=1, help="Lines decoded side by side; changes no output.")] = 64,
@@ -298,41 +311,25 @@ def run(
     input_column: InputColumn = "",
     output_column: OutputColumn = "output",
     format: Format = "",
+    images: Images = None,
     precision: Precision = "fp32",
 ) -> None:
     """A filter: one line out for each line in.
 
     \b
     echo "Saturday 9th of May, 2018" | regard run model
+    regard run model "Saturday 9th of May, 2018"
     regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
     regard run model --input-column date --min-confidence 0.9 < in.tsv > out.tsv
     regard run book-model --sample --max-length 500 --breaks < prompts.txt
     regard run model --pattern '\\d{4}-(0[1-9]|1[0-2])-\\d\\d' < in.txt
     """
     refuse_contradictions(context)
-    from regard.data.read import read_lines
-    from regard.search.write import Sampling
-    from regard.tasks.task import Wish
     from regard.trained import Trained
 
     loaded = Trained.load(model, precision)
-    wish = Wish(
-        beam=max(beam or loaded.config.search.beam, n_best),
-        n_best=n_best,
-        batch=batch,
-        length_penalty=loaded.config.search.length_penalty if length_penalty is None else length_penalty,
-        sampling=Sampling(seed, temperature, top_k, top_p) if sample else None,
-        min_length=min_length,
-        max_length=max_length,
-        no_repeat=no_repeat,
-        banned=tuple(ban or ()),
-        prefix=prefix,
-        align=as_json and align,
-        pattern=pattern,
-        choices=read_lines(choices) if choices is not None else (),
-        required=tuple(require or ()),
-    )
-    pass_lines(loaded, wish, context)
+    loaded = loaded if images is None else loaded.with_images(images)
+    pass_lines(loaded, wished(loaded, context.params), context)
 
 
 @app.command()
@@ -342,6 +339,7 @@ def score(
     beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
     source: Source = None,
     target: Target = None,
+    images: Images = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     precision: Precision = "fp32",
     as_json: Json = False,
@@ -357,6 +355,7 @@ def score(
     from regard.trained import Trained
 
     loaded = Trained.load(model, precision)
+    loaded = loaded if images is None else loaded.with_images(images)
     usual = loaded.task.columns()
     columns = replace(usual, source=tuple(source.split(",")) if source else usual.source, target=target or usual.target)
     found = loaded.score(file, beam, skip_bad, columns)
@@ -543,6 +542,31 @@ def note(line: str) -> None:
         print(escape(each), file=sys.stderr)
 
 
+def wished(loaded: "Trained", given: dict[str, Any]) -> "Wish":
+    """The flags of `run` about searching, as one wish."""
+    from regard.data.read import read_lines
+    from regard.search.write import Sampling
+    from regard.tasks.task import Wish
+
+    usual, drawn = loaded.config.search, [given[name] for name in ("seed", "temperature", "top_k", "top_p")]
+    return Wish(
+        beam=max(given["beam"] or usual.beam, given["n_best"]),
+        n_best=given["n_best"],
+        batch=given["batch"],
+        length_penalty=usual.length_penalty if given["length_penalty"] is None else given["length_penalty"],
+        sampling=Sampling(*drawn) if given["sample"] else None,
+        min_length=given["min_length"],
+        max_length=given["max_length"],
+        no_repeat=given["no_repeat"],
+        banned=tuple(given["ban"] or ()),
+        prefix=given["prefix"],
+        align=given["as_json"] and given["align"],
+        pattern=given["pattern"],
+        choices=read_lines(given["choices"]) if given["choices"] is not None else (),
+        required=tuple(given["require"] or ()),
+    )
+
+
 def pass_lines(loaded: "Trained", wish: "Wish", context: typer.Context) -> None:
     """Standard input through the model, as the other flags of `run` say; who watches a terminal sees how far it is."""
     from regard.data.lines import Layout
@@ -552,7 +576,8 @@ def pass_lines(loaded: "Trained", wish: "Wish", context: typer.Context) -> None:
     refuse_search(loaded, typed(context))
     columns = tuple(given["input_column"].split(",")) if given["input_column"] else ()
     layout = Layout(given["format"], columns, given["output_column"], wish.n_best, line_break(loaded, given))
-    stream = standard_input("regard run MODEL < FILE")
+    usage = "regard run MODEL < FILE"
+    stream = given_lines(loaded, given["inputs"]) if given["inputs"] else standard_input(usage)
     if sys.stdout is None:
         raise UsageError("there is no standard output to write to; say regard run MODEL > FILE")
     if given["min_confidence"] and loaded.calibration is None:
@@ -572,6 +597,16 @@ def standard_input(usage: str) -> BufferedReader:
     if sys.stdin is None:
         raise UsageError(f"there is no standard input to read; say {usage}")
     return cast(BufferedReader, sys.stdin.buffer)
+
+
+def given_lines(loaded: "Trained", inputs: list[str]) -> BytesIO:
+    """Inputs of the command line as the lines of a stream; a path is what the person sees from where they stand."""
+    torn = next((text for text in inputs if "\n" in text), None)
+    if torn is not None:
+        raise UsageError(f"the input {torn!r:.60} has a line end in it, expected one line; send it through a file")
+    pictured = loaded.config.task == "caption"
+    lines = [os.path.abspath(text) if pictured and os.path.exists(text.split("#")[0]) else text for text in inputs]
+    return BytesIO("".join(f"{text}\n" for text in lines).encode(errors="surrogateescape"))
 
 
 def typed(context: typer.Context) -> set[str]:

@@ -82,6 +82,10 @@ class Data(Section):
     max_source: Positive = 256  # tokens; longer lines are left out of training and cut, with a warning, in `run`
     max_target: Positive = 256
     skip_bad: bool = False  # leave bad lines out instead of stopping
+    images: str = ""  # caption: an .npz with the pictures, whose row numbers stand in the source column; "" = paths do
+    jitter: Annotated[int, Field(ge=0, le=4096)] = (
+        0  # caption: pixels by which a picture is shifted at most in training
+    )
 
 
 class Tokens(Section):
@@ -495,6 +499,8 @@ def check_head(c: Config) -> None:
     known = {"classify": ("pool",), "tag": ("crf",), "embed": ("pool", "width", "temperature")}.get(c.task, ())
     idle = tuple(name for name in Head.model_fields if name not in known)
     c.head.refuse_idle(idle, "head", f"the task {c.task} has no such part")
+    if c.task != "caption":
+        c.data.refuse_idle(("images", "jitter"), "data", f"the task {c.task} reads no pictures")
     if c.task != "generate":
         c.generate.refuse_idle(("block", "carry"), "generate", f"the task {c.task} does not go through running text")
     if c.task == "tag":
@@ -616,6 +622,19 @@ def resolve(preset: str | None = None, file: str | Path | None = None, words: li
     for word in words or []:
         below = lay(below, parse_word(word))
     return check_tree(below, str(file) if file else "config")
+
+
+def said(file: str | Path | None, words: list[str]) -> Tree:
+    """What a file and `a.b=c` words ask for, the words laid over the file: no preset, no defaults, nothing checked."""
+    tree = read_toml(Path(file)) if file else {}
+    for word in words:
+        tree = lay(tree, parse_word(word))
+    return tree
+
+
+def preset_task(name: str) -> str:
+    """The task that a preset is made for."""
+    return str(parse_toml(preset_text(name), f"preset {name}").get("task", "transduce"))
 
 
 def asked_task(from_file: Tree, words: list[str]) -> object:

@@ -68,6 +68,14 @@ class Trained:
         saved = folder.load(Path(path))
         return cls(saved.config, saved.vocabulary, saved.model, precision, saved.calibration)
 
+    def with_images(self, path: str | Path) -> "Trained":
+        """The same model, for which a number is a row of this .npz of pictures."""
+        if self.config.task != "caption":
+            raise UsageError(f"{path}: the task {self.config.task} reads no pictures")
+        data = self.config.data.model_copy(update={"images": str(path)})
+        c = self.config.model_copy(update={"data": data})
+        return Trained(c, self.vocabulary, self.model, self.precision, self.calibration)
+
     @property
     def decoding(self) -> Model | Engine:
         """What decodes: an engine made of the weights, anew when they have changed; or the model itself."""
@@ -246,12 +254,28 @@ class Trained:
                             f"{len(self.vocabulary.is_tags)}")  # fmt: skip
         for line in table.notes:
             warnings.warn(line, stacklevel=2)
-        items = [self.read_item(example, table) for example in table.examples]
+        items, examples = self.read_items(table, skip_bad or self.config.data.skip_bad)
         with threads(self.model):
-            found = self.task.evaluate(
-                self.model.eval(), items, table.examples, self.wish(beam), precision=self.precision
-            )
-        return replace(found, facts={**found.facts, **self.sureness(found, table.examples)})
+            found = self.task.evaluate(self.model.eval(), items, examples, self.wish(beam), precision=self.precision)
+        return replace(found, facts={**found.facts, **self.sureness(found, examples)})
+
+    def read_items(self, table: Table, skip_bad: bool) -> tuple[list[Item], list[Example]]:
+        """The examples of a file as numbers; those that can not be read are an error, or left out with a warning."""
+        made: list[tuple[Item, Example]] = []
+        errors: list[DataError] = []
+        for example in table.examples:
+            try:
+                made.append((self.read_item(example, table), example))
+            except DataError as error:
+                if not skip_bad:
+                    raise
+                errors.append(error)
+        if errors and not made:
+            raise errors[0]
+        if errors:
+            left = f"{len(errors)} of {len(table.examples)} examples can not be used; skipped. The first: {errors[0]}"
+            warnings.warn(left, stacklevel=3)
+        return [item for item, _ in made], [example for _, example in made]
 
     def table(self, path: str, wanted: Columns, skip_bad: bool) -> Table:
         """The examples of a file; running text in pages."""

@@ -243,7 +243,7 @@ def test_input_that_is_not_there(refused: Callable[..., str], tmp_path: Path) ->
     (tmp_path / "pairs.tsv").write_bytes(GOOD)
     message = refused(66, "train", tmp_path / "pair.tsv", "-o", tmp_path / "m")
     assert 'no such file; the nearest name there is "pairs.tsv"' in message
-    assert "found a folder, expected a file" in refused(66, "train", tmp_path, "-o", tmp_path / "m")
+    assert "found a folder without pictures, expected a file" in refused(66, "train", tmp_path, "-o", tmp_path / "m")
     assert "no such file" in refused(66, "train", tmp_path / "pairs.tsv", tmp_path / "v.tsv", "-o", tmp_path / "m")
 
 
@@ -289,6 +289,27 @@ def test_bad_config_file(refused: Callable[..., str], copy_file: Path, tmp_path:
     message = refused(2, "train", copy_file, "-o", tmp_path / "m", "--config", tmp_path / "c.toml")
     assert "line 2, column 9" in message
     refused(66, "train", copy_file, "-o", tmp_path / "m", "--config", tmp_path / "none.toml")
+
+
+def test_a_guess_is_told_and_stands_on_the_card(regard: Regard, tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text("".join(f"some text {i}\tl{i % 2}\n" for i in range(60)), encoding="utf-8")
+    words = ["--steps", "2", "--set", "encoder.width=16", "--set", "train.warmup=1"]
+    done = regard("train", tmp_path / "x.tsv", "-o", tmp_path / "m", *words)
+    assert done.code == 0, done.err
+    assert done.err.startswith("task classify: 2 different targets in 60 examples; --task transduce overrules it\n")
+    assert done.err.count("task classify") == 1
+    assert "task classify: 2 different targets" in (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
+    shown = regard("check", tmp_path / "x.tsv")
+    assert "task classify: 2 different targets" in shown.out
+    assert json.loads(regard("check", tmp_path / "x.tsv", "--json").out)["task"] == "classify"
+
+
+def test_check_of_texts_and_of_many_columns(regard: Regard, tmp_path: Path) -> None:
+    (tmp_path / "book.txt").write_text("It was night.\nAnd it rained.\n", encoding="utf-8")
+    assert json.loads(regard("check", tmp_path / "book.txt", "--json").out)["task"] == "generate"
+    (tmp_path / "x.tsv").write_text("a\tb\tc\nd\te\tf\n", encoding="utf-8")
+    found = json.loads(regard("check", tmp_path / "x.tsv", "--json").out)
+    assert (found["source_names"], found["target_name"]) == (["1", "2"], "3")
 
 
 def test_column_that_is_not_there(refused: Callable[..., str], copy_file: Path, tmp_path: Path) -> None:
@@ -455,6 +476,30 @@ def test_pictures_that_can_not_be_read_leave_an_empty_line(
     assert done.lines[1:4] == ["", "", ""]
     assert "warning: line 2: image" in done.err
     assert "warning: line 3: image" in done.err
+
+
+def test_inputs_may_be_words_of_the_command(regard: Regard, copy_folder: Path, refused: Callable[..., str]) -> None:
+    by_stream = regard("run", copy_folder, stdin=b"abc\nda\n")
+    by_words = regard("run", copy_folder, "abc", "da", stdin=b"not read\n")
+    assert (by_words.code, by_words.out) == (0, by_stream.out)
+    assert "has a line end in it" in refused(2, "run", copy_folder, "ab\nc")
+
+
+def test_pictures_as_words_of_the_command_and_as_rows(
+    regard: Regard, small_model: Callable[..., Trained], tmp_path: Path, refused: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch, copy_folder: Path,
+) -> None:  # fmt: skip
+    """From wherever one stands, the path that one sees there is right."""
+    builtin.write("captions", 2, tmp_path / "c.tsv")
+    small_model("caption").save(tmp_path / "m")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    done = regard("run", "../m", "../c.npz#0", "../c.npz#1")
+    assert (done.code, done.err, len(done.lines)) == (0, "", 2)
+    assert regard("run", "../m", "--images", "../c.npz", stdin=b"0\n1\n").out == done.out
+    (tmp_path / "rows.tsv").write_text("0\ta dog\n1\ta cat\n", encoding="utf-8")
+    assert regard("score", "../m", "../rows.tsv", "--images", "../c.npz").out.startswith("2 examples")
+    assert "reads no pictures" in refused(2, "run", copy_folder, "--images", "../c.npz", stdin=b"0\n")
 
 
 def test_closed_pipe_ends_silently(copy_folder: Path, tmp_path: Path) -> None:

@@ -3,18 +3,23 @@
 import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from regard.data.guess import Guess
+from regard.data.images import measure, row_reference
 from regard.data.read import Example, Table, escape, quote
+from regard.errors import RegardError
 
 BINS = 10
 BLOCKS = " ▁▂▃▄▅▆▇█"
 SHOWN_CONFLICTS = 3
 SHOWN_TARGETS = 3
 SHOWN_CHARACTERS = 20
+MOST_OPENED = 1000  # pictures
 LABEL = 12  # characters before the text of a line
 
 Groups = dict[tuple[str, ...], Counter[str]]
@@ -72,6 +77,17 @@ class Alphabets:
 
 
 @dataclass(frozen=True)
+class Survey:
+    """Pictures that were opened, how many are of which size, and those that can not be read."""
+
+    opened: int
+    of: int
+    sizes: tuple[tuple[str, int], ...]  # the most frequent first
+    failed: int
+    shown: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Report:
     """What `regard check` found. Without a target the fields that need one are None."""
 
@@ -89,6 +105,9 @@ class Report:
     overlap: Overlap | None
     alphabets: Alphabets
     copied: int | None  # examples whose target is their source
+    task: str | None = None  # what `regard train` would choose …
+    why: tuple[str, ...] = ()  # … and why
+    pictures: Survey | None = None  # of a source that is a picture
 
     def as_dict(self) -> dict[str, Any]:
         """The report in the types of JSON."""
@@ -115,6 +134,29 @@ def check(table: Table, other: Table | None = None) -> Report:
         overlap=_overlap(groups, other) if other else None,
         alphabets=_alphabets(examples, targets),
         copied=sum(example.source == (example.target,) for example in examples) if has_target else None,
+    )
+
+
+def with_guess(report: Report, found: Guess, table: Table, images: str = "") -> Report:
+    """The report with what `regard train` would make of the file; pictures are looked at."""
+    lines = (*found.why, *([found.why_tokens] if found.why_tokens else []))
+    pictures = survey(table, images) if found.task == "caption" else None
+    return replace(report, task=found.task, why=lines, pictures=pictures)
+
+
+def survey(table: Table, images: str = "") -> Survey:
+    """Opens the pictures of a table, evenly spread ones where there are many."""
+    sizes: Counter[str] = Counter()
+    failures: list[str] = []
+    looked = table.examples[:: -(-len(table.examples) // MOST_OPENED) or 1]
+    for example in looked:
+        try:
+            width, height = measure(row_reference(images, example.source[0]), Path(table.folder))
+            sizes[f"{width} × {height}"] += 1
+        except RegardError as error:
+            failures.append(f"{table.path}:{example.line}: {error}")
+    return Survey(
+        len(looked), len(table.examples), tuple(sizes.most_common()), len(failures), tuple(failures[:SHOWN_CONFLICTS])
     )
 
 
@@ -178,6 +220,8 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
     columns = [escape(name) for name in (*report.source_names, report.target_name or "")]
     arrow = f" → {columns[-1]}" if report.target_name is not None else ""
     yield "file", escape(report.path)
+    for number, line in enumerate(report.why):
+        yield "" if number else "train", escape(line)
     yield "examples", f"{report.examples:,} (columns {', '.join(columns[:-1])}{arrow}), {report.skipped:,} skipped"
     for note in report.notes:
         yield "note", escape(note)
@@ -185,12 +229,23 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
     if report.target_lengths:
         yield "target", _length_text(report.target_lengths)
     yield "characters", _alphabet_text(report.alphabets)
+    if report.pictures:
+        yield from _picture_sections(report.pictures)
     yield "repeated", f"{_share(report.duplicates, report.examples)} repeat an earlier one"
     if report.copied is not None:
         yield "copied", f"{_share(report.copied, report.examples)} have their source as target"
     yield from _conflict_sections(report)
     if report.overlap:
         yield "overlap", _overlap_text(report.overlap)
+
+
+def _picture_sections(pictures: Survey) -> Iterator[tuple[str, str]]:
+    sizes = ", ".join(f"{size} ({count:,} of them)" for size, count in pictures.sizes[:SHOWN_TARGETS])
+    more = f" and {len(pictures.sizes) - SHOWN_TARGETS:,} other sizes" if len(pictures.sizes) > SHOWN_TARGETS else ""
+    some = "" if pictures.opened == pictures.of else f" of {pictures.of:,}"
+    yield "pictures", f"{pictures.opened:,}{some} opened, {pictures.failed:,} can not be read: {sizes}{more}"
+    for line in pictures.shown:
+        yield "", escape(line)
 
 
 def _conflict_sections(report: Report) -> Iterator[tuple[str, str]]:

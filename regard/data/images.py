@@ -3,6 +3,7 @@
 A reference is the path of a PNG or JPEG, or `FILE.npz#ROW`: a row of the array `images` in that file.
 """
 
+import math
 import os
 import re
 import zipfile
@@ -10,14 +11,20 @@ import zlib
 from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
+from typing import IO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from regard.data.pictures import is_picture
 from regard.data.read import quote
 from regard.errors import DataError, MissingError, RegardError, UsageError
 
 ROW = re.compile(r"(?s)(.+\.npz)#([0-9]{1,9})")
+MOST_PIXELS = 64_000_000  # of one picture
+MANY_PIXELS = 4_000_000  # from which on a picture is made smaller while it still has one byte a colour
+MOST_BYTES = 2_000_000_000  # of an array of pictures
+FORMATS = ("PNG", "JPEG")
 LUMA = np.array([0.299, 0.587, 0.114], dtype=np.float32)  # ITU-R BT.601: how bright each colour looks
 
 Pixels = NDArray[np.float32]
@@ -32,6 +39,36 @@ def load_image(reference: str, folder: Path, size: int, channels: int = 3) -> Pi
     pixels = _load_row(path, int(found[2]), reference) if found else _load_file(path, reference)
     pixels = _resize(_recolour(pixels, channels, reference), size)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def measure(reference: str, folder: Path) -> tuple[int, int]:
+    """Width and height of a picture that can be read to its end; an error says why one can not."""
+    found = ROW.fullmatch(reference)
+    path = _locate(found[1] if found else reference, reference, folder)
+    if found:
+        height, width = _load_row(path, int(found[2]), reference).shape[:2]
+        return width, height
+    _load_file(path, reference)
+    size = _pillow(reference).open(path, formats=FORMATS).size
+    return int(size[0]), int(size[1])
+
+
+def looks_like_image(reference: str) -> bool:
+    return is_picture(reference) or ROW.fullmatch(reference) is not None
+
+
+def is_there(reference: str, folder: str) -> bool:
+    """Whether there is a file where the reference says."""
+    found = ROW.fullmatch(reference)
+    try:
+        return os.path.isfile(os.path.join(folder, found[1] if found else reference))
+    except ValueError:
+        return False
+
+
+def row_reference(images: str, text: str) -> str:
+    """A row number as a reference into a file of pictures; any other text is a reference already."""
+    return f"{os.path.abspath(images)}#{text}" if images and text.isdecimal() and text.isascii() else text
 
 
 def _locate(name: str, reference: str, folder: Path) -> str:
@@ -64,16 +101,29 @@ def _load_row(path: str, row: int, reference: str) -> Pixels:
 def _open_images(path: str, modified: int, length: int) -> NDArray[np.uint8]:
     """The array `images` of a file; time and length are there so that a changed file is opened anew."""
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            images = arrays["images"]
+        with zipfile.ZipFile(path) as archive:
+            with archive.open("images.npy") as stream:
+                _check_header(stream, archive.getinfo("images.npy").file_size)
+            with archive.open("images.npy") as stream:
+                images: NDArray[np.uint8] = np.lib.format.read_array(stream, allow_pickle=False)
     except (OSError, ValueError, KeyError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"found no readable array `images` ({_reason(error)})") from error
-    if images.dtype != np.uint8 or images.ndim not in (3, 4):
-        found = f"{images.dtype} of shape {images.shape}"
-        raise DataError(f"found `images` as {found}, expected uint8 (N, H, W, 3) or (N, H, W)")
     images.setflags(write=False)
-    checked: NDArray[np.uint8] = images
-    return checked
+    return images
+
+
+def _check_header(stream: IO[bytes], length: int) -> None:
+    """What an array says of itself, before room is made for it."""
+    version = np.lib.format.read_magic(stream)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, _, dtype = read(stream)
+    if dtype != np.uint8 or len(shape) not in (3, 4):
+        raise DataError(f"found `images` as {dtype} of shape {shape}, expected uint8 (N, H, W, 3) or (N, H, W)")
+    size = math.prod(shape)
+    if size > MOST_BYTES:
+        raise DataError(f"found `images` of {size:,} bytes, expected at most {MOST_BYTES:,}")
+    if size != length - stream.tell():
+        raise DataError(f"found `images` of shape {shape} in {length:,} bytes, expected {size:,} after its header")
 
 
 def _reason(error: BaseException) -> str:
@@ -91,10 +141,16 @@ def _pillow(reference: str) -> ModuleType:
 def _load_file(path: str, reference: str) -> Pixels:
     pillow = _pillow(reference)
     try:
-        with pillow.open(path, formats=("PNG", "JPEG")) as image:
+        with pillow.open(path, formats=FORMATS) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise DataError(f"image {quote(reference)}: found {image.width:,} × {image.height:,} pixels, expected "
+                                f"at most {MOST_PIXELS:,} in all")  # fmt: skip
             if image.mode.startswith("I"):  # 16 bits of grey, which convert() would cut off at 255
                 return np.asarray(image, dtype=np.float32) / np.float32(65535)
-            return np.asarray(image.convert("RGBA"), dtype=np.float32) / np.float32(255)
+            colours = image.convert("RGBA")
+            if (times := math.isqrt(image.width * image.height // MANY_PIXELS)) > 1:
+                colours = colours.reduce(times)
+            return np.asarray(colours, dtype=np.float32) / np.float32(255)
     except PermissionError as error:
         raise MissingError(f"image {quote(reference)}: no permission to read it") from error
     except (OSError, ValueError, SyntaxError, MemoryError, zlib.error, pillow.DecompressionBombError) as error:

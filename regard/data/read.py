@@ -20,17 +20,24 @@ from io import BufferedReader
 from itertools import chain, islice, zip_longest
 from typing import Any
 
+from regard.data import pictures
 from regard.errors import DataError, MissingError
 
 SAMPLE = 20  # records looked at before the first is read: enough to guess a delimiter, little enough to hold
+FAR, FAR_CHARACTERS = 100_000, 50_000_000  # records, and characters of them, among which a sample is taken
+NEARLY_ALL = 0.95  # of the lines; the others may be flaws
 QUOTED = 60  # characters of a line shown in a message
 EMPTY = " \r"  # what may stand in a field that still counts as empty
 LONE_RETURN = "\udc0d"  # stands for "\r" inside the csv module, which would end a line there; never in decoded text
 
 SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
-TARGET_NAMES = ["target", "output", "form", "label", "labels", "answer", "response", "phonemes", "caption"]
-SOURCE_NAMES = ["source", "input", "lemma", "text", "sentence", "question", "prompt", "word", "tags", "image"]
-HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, "src", "tgt", "trg", "features", "tokens", "context", "translation"}
+TARGET_NAMES = ["target", "output", "form", "label", "labels", "answer", "response", "phonemes", "caption", "intent",
+                "sentiment", "category"]  # fmt: skip
+SOURCE_NAMES = ["source", "input", "lemma", "text", "sentence", "question", "prompt", "word", "tags", "image",
+                "picture", "premise", "hypothesis", "sentence1", "sentence2", "review", "comment"]  # fmt: skip
+ASIDE_NAMES = ["split", "index", "id"]  # columns about a row, no part of what is learnt
+HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, *ASIDE_NAMES, "src", "tgt", "trg", "features", "tokens", "context",
+                "translation"}  # fmt: skip
 
 FOREIGN = {
     b"\xff\xfe": "looks like UTF-16: save it as UTF-8",
@@ -90,7 +97,9 @@ CHOOSE = Columns()
 
 
 def files_of(path: str) -> list[str]:
-    """The files a path means: one, or two parallel ones "a.en,a.de"."""
+    """The files a path means: one, or two parallel ones "a.en,a.de", or the table in a folder of pictures."""
+    if os.path.isdir(path):
+        return [pictures.table_in(path) or path]
     parts = path.split(",")
     parallel = len(parts) == 2 and not os.path.exists(path) and any(map(os.path.exists, parts))
     return parts if parallel else [path]
@@ -98,6 +107,8 @@ def files_of(path: str) -> list[str]:
 
 def folder_of(path: str) -> str:
     """Where the file stands (the first of two parallel ones): pictures that it names are found from there."""
+    if os.path.isdir(path):
+        return path
     first = path if os.path.exists(path) else path.split(",")[0]
     return os.path.dirname(first) or "."
 
@@ -226,7 +237,9 @@ def _open(path: str) -> BufferedReader | gzip.GzipFile:
     try:
         return gzip.GzipFile(path) if path.endswith(".gz") else open(path, "rb")
     except IsADirectoryError as error:
-        raise MissingError(f"{name}: found a folder, expected a file") from error
+        raise MissingError(
+            f"{name}: found a folder without pictures, expected a file, or PNG and JPEG in it"
+        ) from error
     except PermissionError as error:
         raise MissingError(f"{name}: no permission to read it; chmod +r, or ask its owner") from error
     except FileNotFoundError as error:
@@ -373,6 +386,17 @@ def _parallel_flaw(sides: tuple[Source, Source], lines: list[Record]) -> Flaw | 
     return None
 
 
+def _picture_records(folder: str) -> Iterator[Record]:
+    number = 0
+    for number, found in enumerate(pictures.shown(folder), 1):
+        flaw = _value_flaw("picture", found.picture)  # a name need not be UTF-8
+        if found.flaw:
+            flaw = Flaw("picture without a text", f"{quote(found.picture)}: {found.flaw}")
+        yield Record(number, found.picture, [found.picture, found.text], flaw)
+    if not number:
+        _open(folder)  # says that it is a folder
+
+
 # Which columns: names and positions against what the first records show.
 
 
@@ -382,15 +406,20 @@ class _Plan:
     def __init__(self, path: str, columns: Columns) -> None:
         self.sources = [Source(part) for part in files_of(path)]
         parallel = len(self.sources) == 2
-        suffix = os.path.splitext(path.removesuffix(".gz"))[1].lower()
+        suffix = os.path.splitext(self.sources[-1].path.removesuffix(".gz"))[1].lower()
         whole = suffix not in SUFFIXES and columns.target is None and not columns.source
         self.hint = ""  # what the delimiter looks like when it is not this format's; known after the first lines
         self.kind = "parallel" if parallel else "whole" if whole else SUFFIXES.get(suffix, "tsv")
+        if os.path.isdir(self.sources[0].path):
+            self.kind = "folder"
+        self.suffix = suffix
 
     def records(self) -> Iterator[Record]:
         match self.kind:
             case "parallel":
                 return _parallel_records(self.sources[0], self.sources[1])
+            case "folder":
+                return _picture_records(self.sources[0].path)
             case "whole":
                 return _whole_records(self.sources[0])
             case "csv":
@@ -401,7 +430,7 @@ class _Plan:
 
     def returns(self, width: int) -> dict[int, Source]:
         """The columns that stand before a line end, where a \\r may hang on; csv and json drop it by themselves."""
-        if self.kind in ("csv", "jsonl"):
+        if self.kind in ("csv", "jsonl", "folder"):
             return {}
         return {0: self.sources[0], 1: self.sources[1]} if self.kind == "parallel" else {width - 1: self.sources[0]}
 
@@ -418,7 +447,7 @@ def _present(records: Iterator[Record], tally: Tally) -> Iterator[Record]:
 
 def _header(plan: _Plan, columns: Columns, head: list[Record]) -> list[str]:
     """The names of the columns when the first line holds them: asked for by name, or all of them well known."""
-    if plan.kind in ("whole", "jsonl", "parallel") or not head:
+    if plan.kind in ("whole", "jsonl", "parallel", "folder") or not head:
         return []
     wanted = (*columns.source, columns.target or "1")
     if head[0].flaw and any(not name.isdecimal() for name in wanted):
@@ -430,13 +459,17 @@ def _choose(plan: _Plan, columns: Columns, head: list[Record], names: list[str])
     """The columns of a table, from the header or the width most of the first lines have."""
     rows = [record.fields for record in head if record.flaw is None]
     width = len(names) or _usual_width(rows, columns)
-    # A name that is empty or stands twice names nothing; such a column goes by its position.
-    labels = [name if name and names.count(name) == 1 else str(place) for place, name in enumerate(names, 1)]
-    labels = labels or [str(place) for place in range(1, width + 1)]
+    labels = _labels(names, width)
     chosen = _settle(plan, columns, labels, rows[0] if rows and not names else labels)
     places = tuple(labels.index(name) for name in chosen)
     delimiter = {"csv": "comma", "tsv": "tab"}.get(plan.kind, "")
     return Choice(tuple(chosen), columns.target is not None, places, width, delimiter, plan.hint, columns.within)
+
+
+def _labels(names: list[str], width: int) -> list[str]:
+    """A name that is empty or stands twice names nothing; such a column goes by its position."""
+    labels = [name if name and names.count(name) == 1 else str(place) for place, name in enumerate(names, 1)]
+    return labels or [str(place) for place in range(1, width + 1)]
 
 
 def _usual_width(rows: list[list[str]], columns: Columns) -> int:
@@ -529,6 +562,67 @@ def _delimiter_hint(plan: _Plan, head: list[Record]) -> str:
         if len(counts) == 1 and counts != {0}:
             return f"; looks like {advice}"
     return ""
+
+
+# The first rows as they stand, for whoever wants to know what a file is.
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some rows of a file, the first among them, all their columns, those lines left out that can not be read."""
+
+    kind: str  # tsv, csv, jsonl, parallel or folder; text where there are no columns
+    names: tuple[str, ...]  # of the columns: a header, keys, or positions
+    headed: bool
+    rows: list[tuple[str, ...]]
+    hint: str = ""  # what the delimiter looks like when it is not this format's
+
+
+def sample(path: str, columns: Columns = CHOOSE, most: int = 5000) -> Sample:
+    """About so many rows of a file, before any column is chosen; nothing is judged."""
+    plan = _Plan(path, columns)
+    head = [record for record in _spread(_present(plan.records(), Tally(path)), most) if record.flaw is None]
+    if plan.kind == "jsonl":
+        return _sample_keys(head)
+    hint, names = _delimiter_hint(plan, head[:SAMPLE]), _header(plan, columns, head[:1])
+    rows = [tuple(text.removesuffix("\r") for text in record.fields) for record in head[bool(names) :]]
+    if _is_text(plan, rows):
+        return Sample("text", ("1",), False, [(record.text,) for record in head])
+    width = len(names) or (1 if _is_single(rows) else _usual_width([[*row] for row in rows[:SAMPLE]], columns))
+    labels = _labels(names, width)
+    return Sample(plan.kind, tuple(labels), bool(names), [row for row in rows if len(row) == width], hint)
+
+
+def _spread(records: Iterator[Record], most: int) -> list[Record]:
+    """The first records, and later ones ever farther apart, because a file may be sorted; but not to the end of it."""
+    kept, step, seen = list(islice(records, SAMPLE)), 1, 0
+    for number, record in enumerate(islice(records, FAR)):
+        seen += len(record.text)
+        if seen > FAR_CHARACTERS:
+            break
+        if number % step == 0:
+            kept.append(record)
+        if len(kept) >= most:
+            kept, step = kept[:SAMPLE] + kept[SAMPLE::2], 2 * step
+    return kept
+
+
+def _sample_keys(head: list[Record]) -> Sample:
+    names = next((list(record.keyed) for record in head if record.keyed), [])
+    picked = [_pick_keys(record, Choice(tuple(names), False)) for record in head if record.keyed is not None]
+    return Sample("jsonl", tuple(names), True, [tuple(row) for row in picked if not isinstance(row, Flaw)])
+
+
+def _is_text(plan: _Plan, rows: list[tuple[str, ...]]) -> bool:
+    """Whether a file whose name promises no columns has none: no number of tabs that nearly every line has."""
+    if plan.kind != "tsv" or plan.suffix == ".tsv" or not rows:
+        return False
+    width, count = Counter(map(len, rows)).most_common(1)[0]
+    return width == 1 or count < NEARLY_ALL * len(rows)
+
+
+def _is_single(rows: list[tuple[str, ...]]) -> bool:
+    return bool(rows) and sum(len(row) == 1 for row in rows) >= NEARLY_ALL * len(rows)
 
 
 # Records to examples.
@@ -636,6 +730,9 @@ def _judge(tally: Tally, examples: int, names: list[str], skip_bad: bool) -> Non
 
 def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[str]:
     notes = [note for source in plan.sources for note in source.notes(kept=plan.kind not in ("csv", "jsonl"))]
+    if plan.kind == "folder":
+        texts = pictures.ORIGINS[pictures.origin(plan.sources[0].path)]
+        notes.append(f"{tally.path}: {tally.records} pictures; their texts are {texts}")
     if names:
         notes.append(f"{tally.path}: the first line is a header: {listed(names)}")
     elif plan.kind == "csv":
@@ -658,8 +755,8 @@ class Stream:
     """
 
     def __init__(self, path: str, columns: Columns = CHOOSE, skip_bad: bool = False) -> None:
-        self.path, self.skip_bad = path, skip_bad
-        self._plan, self._tally = _Plan(path, columns), Tally(path)
+        self.path, self.skip_bad = ",".join(files_of(path)), skip_bad
+        self._plan, self._tally = _Plan(path, columns), Tally(self.path)
         records = _present(self._plan.records(), self._tally)
         head = list(islice(records, SAMPLE))
         self._plan.hint = _delimiter_hint(self._plan, head)
@@ -722,7 +819,7 @@ def read(path: str, columns: Columns = CHOOSE, skip_bad: bool = False) -> Table:
     examples = list(stream)
     if stream.returns:
         examples = [without_returns(example, stream.returns) for example in examples]
-    return Table(path, examples, stream.notes, stream.source_names, stream.target_name, stream.skipped)
+    return Table(stream.path, examples, stream.notes, stream.source_names, stream.target_name, stream.skipped)
 
 
 def read_lines(path: str) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from regard import config
-from regard.data.batch import Batch, pad
-from regard.data.images import load_image
+from regard.data.batch import Batch, mix, pad
+from regard.data.images import load_image, row_reference
 from regard.data.ragged import join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
@@ -287,7 +287,8 @@ class Caption(Transduce):
     def encode(self, example: Example, folder: str) -> Item:
         e = self.config.encoder
         assert isinstance(e, config.ImageEncoder)
-        picture = load_image(example.source[0], Path(folder), e.size, e.channels)
+        reference = row_reference(self.config.data.images, example.source[0])
+        picture = load_image(reference, Path(folder), e.size, e.channels)
         return Item((), self.vocabulary.target.encode(example.target or "").ids, picture)
 
     def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
@@ -295,8 +296,33 @@ class Caption(Transduce):
         pictures = np.stack([item.picture for item in items if item.picture is not None])
         return Rows(ragged([item.source for item in items]), ragged([item.target for item in items]), pictures)
 
+    def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
+        jitter = self.config.data.jitter if model.training else 0
+        if jitter:
+            batch = replace(batch, source=shifted(batch.source, offsets(seed, batch.index, jitter)))
+        return super().loss(model, batch, forcing, seed)
+
     def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
         return torch.from_numpy(np.stack([item.picture for item in items if item.picture is not None])), None
 
     def laid_out(self, engine: Engine, items: Sequence[Item]) -> Sources:
         return Sources.of_pictures(engine, self.sources(items)[0])
+
+
+def offsets(seed: int, numbers: Sequence[int], most: int) -> Tensor:
+    """Pixels down and across for each example, (B, 2): a pure function of the seed and the example's number."""
+    return torch.tensor(
+        [[mix(seed, word, number) % (2 * most + 1) - most for word in ("down", "across")] for number in numbers]
+    )
+
+
+def shifted(picture_BCYX: Tensor, by: Tensor) -> Tensor:
+    """Each picture moved by its own pixels; what comes in at an edge repeats that edge."""
+    batch, channels, height, width = picture_BCYX.shape
+    by = by.to(picture_BCYX.device)
+    row_BY = (torch.arange(height, device=by.device) - by[:, :1]).clamp(0, height - 1)
+    column_BX = (torch.arange(width, device=by.device) - by[:, 1:]).clamp(0, width - 1)
+    example, channel = (torch.arange(count, device=by.device) for count in (batch, channels))
+    return picture_BCYX[
+        example[:, None, None, None], channel[:, None, None], row_BY[:, None, :, None], column_BX[:, None, None]
+    ]

@@ -264,9 +264,12 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     largest = max(vocabulary.source.size, vocabulary.target.size, c.data.max_source + 2)  # ids, or places of tokens
     writer = Writer(store, name, id_width(largest))
     texts = HashedFile(store / "valid.jsonl") if name == "valid" else None
+    bad: list[str] = []  # why examples were left out
     for portion in portions(side, portion_size(c)):
+        portion, rows = encode_usable(asked, portion, side.table, bad if c.data.skip_bad else None)
         digest.update("".join(map(imprint, portion)).encode())
-        rows = encode(asked, portion, side.table)
+        if rows is None:
+            continue
         fits = np.ones(len(rows), np.bool_) if asked.any_length else fitting(rows, c.limits)
         writer.add(rows.rows(fits))
         if texts is not None:
@@ -274,7 +277,7 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     digest.update(b"\x1d")
     layout = writer.close()
     written = [*writer.written, *([texts.close()] if texts is not None else [])]
-    return Numbered(layout, written, left_out(side, sum(layout.counts), c.limits))
+    return Numbered(layout, written, [*skipped(side, bad), *left_out(side, sum(layout.counts), c.limits, len(bad))])
 
 
 def portion_size(c: config.Config) -> int:
@@ -304,6 +307,25 @@ def encode(asked: Task, examples: Sequence[Example], table: Spool | Pages) -> Ro
         raise
 
 
+def encode_usable(
+    asked: Task, examples: list[Example], table: Spool | Pages, bad: list[str] | None
+) -> tuple[list[Example], Rows | None]:
+    """Examples and their numbers; with `bad`, which is told why, without those that can not be turned into any."""
+    try:
+        return examples, asked.encode_all(examples, table.folder)
+    except RegardError:
+        if bad is None:
+            return examples, encode(asked, examples, table)
+    kept = []
+    for example in examples:
+        try:
+            encode_one(asked, example, table)
+            kept.append(example)
+        except DataError as error:
+            bad.append(str(error))
+    return kept, encode(asked, kept, table) if kept else None
+
+
 def encode_one(asked: Task, example: Example, table: Spool | Pages) -> Item:
     try:
         return asked.encode(example, table.folder)
@@ -319,10 +341,17 @@ def fitting(rows: Rows, limits: config.Data) -> NDArray[np.bool_]:
     return fits
 
 
-def left_out(side: Side, kept: int, limits: config.Data) -> list[str]:
+def skipped(side: Side, bad: list[str]) -> list[str]:
+    """A note on the examples that could not be used, or an error if none could."""
+    if bad and len(bad) == len(side):
+        raise DataError(f"{bad[0]}\n{side.table.path}: none of {len(side)} examples can be used")
+    return [f"{len(bad)} of {len(side)} examples can not be used; skipped. The first: {bad[0]}"] if bad else []
+
+
+def left_out(side: Side, kept: int, limits: config.Data, bad: int = 0) -> list[str]:
     """A note on the examples that are too long, or an error if all are."""
     path, bounds = side.table.path, f"data.max_source={limits.max_source} or data.max_target={limits.max_target} tokens"
     if not kept:
         raise DataError(f"{path}: all {len(side)} examples are longer than {bounds}")
-    dropped = len(side) - kept
+    dropped = len(side) - kept - bad
     return [f"{path}: {dropped} examples left out: longer than {bounds}"] if dropped else []

@@ -63,6 +63,7 @@ class Scene:
     team: Team
     stop: Stop
     quiet: bool
+    told: tuple[str, ...] = ()  # notes that were said before the data were read
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,11 @@ def train(
     force: bool = False,
     quiet: bool = False,
     command: str = "regard.train",
+    notes: tuple[str, ...] = (),
 ) -> tuple[Trained, Evaluation | None]:
     """Trains on a file as the config says; with `out`, leaves a folder there that can be resumed and, at last, run.
+
+    `notes` tell how the config came about; what may surprise is said at once, and all of it stands on the card.
 
     Of several processes only the first has scores to give.
     """
@@ -91,7 +95,7 @@ def train(
     folder = None if out is None else Path(out)
     refuse_eventless(c.train, folder)
     with gathered() as team, stopping(team.many) as stop, ExitStack() as stack:
-        scene = Scene(folder, team, stop, quiet)
+        scene = Scene(folder, team, stop, quiet, notes if surprising(c, notes) else ())
         if folder is None and team.many:
             raise UsageError("several processes meet in a folder: name one with -o")
         if folder is not None and team.first:
@@ -101,7 +105,9 @@ def train(
         if team.first:
             store = Path(stack.enter_context(TemporaryDirectory())) if folder is None else folder / FRESH
             refuse_others(folder, force)
-            ready = begin(prepared(c, path, valid, store, scene), (path, valid, command), scene)
+            say(scene)
+            data = prepared(c, path, valid, store, scene)
+            ready = begin(replace(data, notes=[*notes, *data.notes]), (path, valid, command), scene)
         team.wait()  # until the first has written what all read
         return go(ready if team.first else opened(scene), scene)
 
@@ -127,6 +133,17 @@ def prepared(c: config.Config, path: str, valid: str | None, store: Path, scene:
     except Abandoned:
         assert stop.heard is not None
         raise Interrupted(f"{stop.interruption} before the first step; nothing is trained yet", stop.heard) from None
+
+
+def surprising(c: config.Config, notes: tuple[str, ...]) -> bool:
+    """Whether something was guessed that explains what may go wrong now; pairs of texts are what everybody expects."""
+    return c.task != "transduce" or len(notes) > 1
+
+
+def say(scene: Scene) -> None:
+    """What is known before the data are read."""
+    for line in () if scene.quiet else scene.told:
+        console(scene.quiet).print(escape(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def reading(path: str, quiet: bool) -> AbstractContextManager[object]:
@@ -219,7 +236,7 @@ def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
     with tuned(), threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
         crew, checkpoint = crew_of(ready, model, scene)
         try:
-            tell(ready, crew, model, checkpoint)
+            tell(ready, crew, model, checkpoint, scene.told)
             outcome = loop(ready.data, model, crew, checkpoint)
             scene.team.give(model)
             trained = Trained(c, vocabulary, model.to("cpu").eval())
@@ -259,10 +276,10 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
     return Crew(report, keep, stop, checkpoints, team, where, ready.start.precision, run), found
 
 
-def tell(ready: Ready, crew: Crew, model: Model, checkpoint: Checkpoint | None) -> None:
+def tell(ready: Ready, crew: Crew, model: Model, checkpoint: Checkpoint | None, told: tuple[str, ...] = ()) -> None:
     """The first line waits until the first steps have told how long it will take."""
     line = announcement(ready, model.size, checkpoint, crew.team.share.world)
-    crew.report.begin(line, () if checkpoint else ready.data.notes)
+    crew.report.begin(line, () if checkpoint else [note for note in ready.data.notes if note not in told])
 
 
 def announcement(ready: Ready, parameters: int, checkpoint: Checkpoint | None, world: int) -> str:

@@ -117,7 +117,7 @@ def test_missing(folder: Path, reference: str) -> None:
         ("colour.npz#5", "found 5 rows, expected more than 5"),
         ("text.npz#0", "no readable array"),
         ("other.npz#0", "no readable array"),
-        ("objects.npz#0", "no readable array"),
+        ("objects.npz#0", "expected uint8"),
         ("floats.npz#0", "expected uint8"),
         ("deep.npz#0", "found shape"),
         ("a\0b.png", "no usable path"),

@@ -19,7 +19,7 @@ from regard.search.write import Sampling
 from regard.tasks.choose import task as choose
 from regard.tasks.fill import Fill
 from regard.tasks.task import Answer, Item, Wish
-from regard.tasks.transduce import Caption, Transduce, runs
+from regard.tasks.transduce import Caption, Transduce, offsets, runs, shifted
 
 PAIRS = [("abcde", "edcba"), ("ab", "ba"), ("h", "h"), ("gfedcba", "abcdefg"), ("cab", "bac"), ("ffff", "ffff"),
          ("abc", "cba"), ("hg", "gh"), ("dead", "daed")]  # fmt: skip
@@ -258,3 +258,39 @@ def test_captions_read_pictures_from_the_folder_of_the_file(tmp_path: Path) -> N
     assert alone == [answer.text for answer in task.answer(model, items, Wish(batch=4, max_length=4), range(6))]
     found = task.evaluate(model, items, table.examples, Wish(max_length=4), intervals=False)
     assert {"exposure_gap", "token_accuracy_forced", "token_accuracy_free"} <= set(found.facts)
+
+
+# ── shifted pictures ─────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_pictures_are_shifted_and_edges_repeated() -> None:
+    picture_BCYX = torch.arange(2 * 3 * 4 * 5, dtype=torch.float32).view(2, 3, 4, 5)
+    moved_BCYX = shifted(picture_BCYX, torch.tensor([[1, -2], [0, 0]]))
+    assert moved_BCYX[1].equal(picture_BCYX[1])
+    assert moved_BCYX[0, :, 1:, :3].equal(picture_BCYX[0, :, :3, 2:])
+    assert moved_BCYX[0, :, 0, :3].equal(picture_BCYX[0, :, 0, 2:])
+    assert (moved_BCYX[0, :, 1:, 3:] == picture_BCYX[0, :, :3, 4:]).all()
+
+
+def test_offsets_belong_to_the_example_and_reach_both_ends() -> None:
+    found = offsets(7, range(300), 2)
+    assert (found.min(), found.max()) == (-2, 2)
+    assert found[[5, 17]].equal(offsets(7, [5, 17], 2))
+    assert not found.equal(offsets(8, range(300), 2))
+
+
+def test_only_what_is_trained_on_is_shifted(tmp_path: Path) -> None:
+    write("captions", 6, tmp_path / "c.tsv")
+    examples = read(str(tmp_path / "c.tsv")).examples
+    losses = {}
+    for jitter in (0, 3):
+        still = ["encoder.dropout=0.0", "decoder.dropout=0.0", "encoder.width=12", "decoder.width=12"]
+        c = config.resolve("caption", None, [*still, f"data.jitter={jitter}"])
+        vocabulary = learn(examples, c, [False])
+        task, model = Caption(c, vocabulary), build(c, vocabulary.source.size, vocabulary.target.size, seed=2)
+        batch = task.batch([task.encode(example, str(tmp_path)) for example in examples], range(6), 0)
+        losses[jitter] = [float(task.loss(part, batch, 1.0, 5).total.detach()) for part in (model.train(), model)]
+        losses[jitter].append(float(task.loss(model.eval(), batch, 1.0, 5).total.detach()))
+    assert losses[3][0] == losses[3][1]
+    assert losses[3][0] != losses[0][0]
+    assert losses[3][2] == losses[0][2]

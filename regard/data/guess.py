@@ -1,0 +1,304 @@
+"""Some rows of a file in, what may be meant by it out: the task, its columns, its tokens, and why.
+
+Nothing here is an error: what can not be read is left to the reader, which says what is wrong with it. What is given
+by a flag, a setting or a config file is never guessed.
+
+    caption    a folder of pictures, or a column with paths of pictures
+    generate   a text without columns, or a single column
+    tag        as many target words as source words, of few kinds
+    classify   few different targets, each of many examples
+    transduce  anything else
+"""
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import get_args
+
+from regard import config
+from regard.data.images import is_there, looks_like_image
+from regard.data.read import (
+    ASIDE_NAMES,
+    CHOOSE,
+    NEARLY_ALL,
+    TARGET_NAMES,
+    Columns,
+    Sample,
+    escape,
+    files_of,
+    folder_of,
+    listed,
+    position,
+    sample,
+)
+from regard.errors import ConfigError, RegardError
+
+MOST_TAGS = 300  # kinds of tags
+MOST_LABELS = 100  # kinds of labels …
+LONGEST_LABEL = 60  # … their characters …
+FEWEST_ROWS = 20  # … of so many different examples at least …
+EACH = 10  # … and so many for each label on average …
+SEEN, SEEN_SHARE = 5, 0.8  # … and so many for those labels that most examples have
+SPELLED = "spelled" if "spelled" in get_args(config.Kind) else "words"  # words that are seen through their letters
+WORDS = 3  # in a text, on average, from which on words are its tokens
+
+GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
+PART = re.compile(r"\w+")
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Guess:
+    """What a file seems to be for; what is empty is left to the reader and to the preset."""
+
+    task: str
+    source: tuple[str, ...] = ()
+    target: str = ""
+    tokens: str = ""
+    why: tuple[str, ...] = ()  # a line for the task and one for the columns, with the flags that overrule them
+    why_tokens: str = ""
+
+    def asked(self, columns: Columns) -> Columns:
+        """What `read` is to be asked for, where these columns were asked for before."""
+        target = None if self.task == "generate" else columns.target or self.target
+        return Columns(columns.source or self.source, target)
+
+
+def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = "") -> Guess:
+    """From some rows of a file: the task, unless it is given, and the columns and tokens for it."""
+    if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
+        return Guess(task or "transduce", why=() if task else (line("transduce", "a pipe is read once"),))
+    try:
+        if not all(map(os.path.exists, files_of(path))):
+            return Guess(task or "transduce")
+        found = sample(path, columns)
+    except (RegardError, OSError):
+        return Guess(task or "transduce")
+    return guess_table(found, folder_of(path), columns, task, images)
+
+
+def guess_table(found: Sample, folder: str, columns: Columns, task: str, images: str) -> Guess:
+    if task in ("generate", "fill"):
+        return Guess(task)
+    asked = bool(columns.source or columns.target)
+    if not task and not asked and len(found.names) == 1 and found.rows and not found.hint:
+        what = "the file is running text" if found.kind == "text" else "there is one column"
+        return Guess("generate", (), "", "characters", (line("generate", what),), line_of_tokens("characters", what))
+    chosen = choose(found, folder, columns, task, images)
+    if chosen is None or not found.rows:
+        return Guess(task or "transduce")
+    view = View(found, folder, chosen, images)
+    name, reason = (task, "") if task else task_of(view)
+    why = ([line(name, reason)] if reason else []) + ([chosen.why] if chosen.why else [])
+    source, target = (chosen.source, chosen.target) if chosen.why else ((), "")
+    if name != "classify":
+        return Guess(name, source, target, "", tuple(why))
+    tokens = SPELLED if view.words_a_text >= WORDS else "characters"
+    return Guess(
+        name, source, target, tokens, tuple(why), line_of_tokens(tokens, f"{view.words_a_text:.1f} words a text")
+    )
+
+
+def line(task: str, reason: str) -> str:
+    other = {"transduce": "classify", "generate": "fill"}.get(task, "transduce")
+    return f"task {task}: {reason}; --task {other} overrules it"
+
+
+def line_of_tokens(tokens: str, reason: str) -> str:
+    return f"tokens {tokens}: {reason}; --tokens overrules it"
+
+
+# ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Columns by their names, and why these; no reason where the reader takes the same by itself."""
+
+    source: tuple[str, ...]
+    target: str
+    why: str = ""
+
+
+def choose(found: Sample, folder: str, columns: Columns, task: str, images: str) -> Chosen | None:
+    """The columns that are asked for, and for those that are not the likeliest; none where nothing makes sense."""
+    asked = [label(found.names, name) for name in (*columns.source, *([columns.target] if columns.target else []))]
+    if any(name is None for name in asked):
+        return None
+    source = tuple(label(found.names, name) or name for name in columns.source)
+    target = (label(found.names, columns.target) or "") if columns.target else ""
+    free = [name for name in found.names if name not in (*source, target) and name.lower() not in ASIDE_NAMES]
+    if not target and not free:
+        return None
+    target, reason = (target, "") if target else likely_target(found, source, free, task)
+    if not source:
+        source, more = likely_source(found, [name for name in free if name != target], target, folder, images)
+        reason = reason or more
+    if not source:
+        return None
+    usual = len(found.names) == 2 and (source, target) == ((found.names[0],), found.names[1])
+    if usual or not reason:
+        return Chosen(source, target)
+    flags = f"--source {escape(','.join(source))} --target {escape(target)}"
+    return Chosen(source, target, f"columns {flags}, of {listed([*found.names])}: {reason}; these flags overrule it")
+
+
+def label(names: Sequence[str], asked: str) -> str | None:
+    """A column by its name or position."""
+    if asked in names:
+        return asked
+    return names[position(asked) - 1] if 1 <= position(asked) <= len(names) else None
+
+
+def likely_target(found: Sample, source: Sequence[str], free: list[str], task: str) -> tuple[str, str]:
+    """The column with a name for targets, the one with tags of the first, or the last."""
+    named = [name for name in free if found.headed and name.lower() in TARGET_NAMES]
+    if len(named) == 1:
+        return named[0], "the name tells the target"
+    if task in ("", "tag") and not source and len(free) > 2 and is_tagged(pairs(found, free[0], free[1])):
+        return free[1], f"column {escape(free[1])} holds as many tags as column {escape(free[0])} has words"
+    return free[-1], "the last is the target"
+
+
+def likely_source(found: Sample, free: list[str], target: str, folder: str, images: str) -> tuple[tuple[str, ...], str]:
+    """The column with pictures, the one with words that are tagged, or all that are left."""
+    for name in free:
+        if is_pictured([row[found.names.index(name)] for row in found.rows], folder, images):
+            return (name,), f"column {escape(name)} holds pictures"
+    for name in free if len(free) > 1 else []:
+        if is_tagged(pairs(found, name, target)):
+            return (name,), f"column {escape(target)} holds as many tags as column {escape(name)} has words"
+    return tuple(free), "the others are the source"
+
+
+def pairs(found: Sample, source: str, target: str) -> list[tuple[str, str]]:
+    left, right = found.names.index(source), found.names.index(target)
+    return [(row[left], row[right]) for row in found.rows]
+
+
+# ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class View:
+    """The chosen columns of some rows."""
+
+    def __init__(self, found: Sample, folder: str, chosen: Chosen, images: str) -> None:
+        places = [found.names.index(name) for name in chosen.source]
+        last = found.names.index(chosen.target)
+        self.folder, self.images, self.chosen, self.kind = folder, images, chosen, found.kind
+        self.rows: list[tuple[Row, str]] = [(tuple(row[place] for place in places), row[last]) for row in found.rows]
+
+    @property
+    def words_a_text(self) -> float:
+        return sum(len(words(text)) for source, _ in self.rows for text in source) / max(len(self.rows), 1)
+
+
+def task_of(view: View) -> tuple[str, str]:
+    """The first task whose rule fits, and what was seen."""
+    if len(view.chosen.source) == 1:
+        firsts = [source[0] for source, _ in view.rows]
+        if is_pictured(firsts, view.folder, view.images):
+            return "caption", "a folder of pictures" if view.kind == "folder" else "the source holds pictures"
+        if is_tagged([(source[0], target) for source, target in view.rows]):
+            kinds = len({tag for _, target in view.rows for tag in words(target)})
+            return "tag", f"as many target words as source words, {kinds} kinds of them"
+    examples = list(dict.fromkeys(view.rows))
+    counted = f"{len({target for _, target in examples}):,} different targets in {len(examples):,} examples"
+    if not is_labelled(examples):
+        return "transduce", counted
+    if is_copied(examples):
+        return "transduce", f"{counted}, but they stand in their sources: answers, no labels"
+    return "classify", counted
+
+
+def is_pictured(values: Sequence[str], folder: str, images: str) -> bool:
+    """Whether a column tells of pictures, of which there are some; or, with a file of pictures, of its rows."""
+    if images:
+        return bool(values) and all(value.isascii() and value.isdecimal() for value in values)
+    like = [value for value in values if looks_like_image(value)]
+    return len(like) >= max(1, NEARLY_ALL * len(values)) and any(is_there(value, folder) for value in like)
+
+
+def is_tagged(rows: Sequence[tuple[str, str]]) -> bool:
+    """Whether targets are tags: one for each word of the source, more than one a row, of few kinds."""
+    counted = [(words(source), words(target)) for source, target in rows]
+    equal = [(source, target) for source, target in counted if len(source) == len(target)]
+    if not rows or len(equal) < 0.99 * len(rows) or sum(len(target) for _, target in equal) < 1.5 * len(equal):
+        return False
+    tags = {tag for _, target in equal for tag in target}
+    return len(tags) <= MOST_TAGS and 2 * len(tags) <= len({word for source, _ in equal for word in source})
+
+
+def is_labelled(examples: Sequence[tuple[Row, str]]) -> bool:
+    """Whether targets may be labels: few, short, each of many examples."""
+    counts = Counter(target for _, target in examples)
+    if len(examples) < FEWEST_ROWS or not 2 <= len(counts) <= MOST_LABELS or len(examples) < EACH * len(counts):
+        return False
+    if max(map(len, counts)) > LONGEST_LABEL:
+        return False
+    seen = sum(count for count in counts.values() if count >= SEEN)
+    return seen >= SEEN_SHARE * len(examples)
+
+
+def is_copied(examples: Sequence[tuple[Row, str]]) -> bool:
+    """Whether nearly every target stands in its source: then it is an answer to be written, and another may come."""
+    return sum(holds(source, target) for source, target in examples) >= NEARLY_ALL * len(examples)
+
+
+def holds(source: Row, target: str) -> bool:
+    wanted = set(PART.findall(target.lower()))
+    return bool(wanted) and wanted <= {part for text in source for part in PART.findall(text.lower())}
+
+
+def words(text: str) -> list[str]:
+    return [word for word in GAP.split(text) if word]
+
+
+# ── a config ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Configured:
+    """A config, and a line for each guess that is in it."""
+
+    config: config.Config
+    why: tuple[str, ...] = ()
+
+
+def configured(path: str, preset: str | None, file: str | Path | None, given: Sequence[str]) -> Configured:
+    """One config out of a preset, a file and `a.b=c` words, and what these leave open as the data suggest it."""
+    said = config.said(file, list(given))
+    data = said.get("data", {})
+    ground = preset or said.get("preset")
+    task = str(said.get("task") or (config.preset_task(str(ground)) if ground else ""))
+    try:
+        asked = config.Data.model_validate(data)
+    except ValueError:  # the config says what is wrong with it
+        return Configured(config.resolve(preset, file, list(given)))
+    found = guess(path, Columns(asked.source, asked.target), task, asked.images)
+    open_tokens = bool(found.tokens) and not ground and "tokens" not in said
+    why = (*found.why, *([found.why_tokens] if open_tokens else []))
+    guessed = [*guessed_words(found, data, not task, open_tokens)]
+    try:
+        return Configured(config.resolve(preset, file, [*guessed, *given]), why)
+    except ConfigError as error:
+        raise ConfigError("\n".join([str(error), *(found.why[:1] if not task else [])])) from None
+
+
+def guessed_words(found: Guess, data: config.Tree, open_task: bool, open_tokens: bool) -> Iterator[str]:
+    """The settings that a guess stands for, where nothing else was said."""
+    if open_task:
+        yield f"task={found.task}"
+    if found.source and not data.get("source"):
+        yield f"data.source={json.dumps(found.source)}"
+    if found.target and not data.get("target"):
+        yield f"data.target={json.dumps(found.target)}"
+    if open_tokens:
+        yield f"tokens.source={found.tokens}"
+    if open_tokens and found.task == "generate":
+        yield f"tokens.target={found.tokens}"

@@ -1,0 +1,292 @@
+"""Files of every kind, and what is guessed of them; what is said aloud; what is given and therefore not guessed."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from regard import config
+from regard.data import builtin
+from regard.data.guess import SPELLED, Guess, configured, guess
+from regard.data.read import Columns
+from regard.errors import ConfigError
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+Write = Callable[[str, str], str]
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    def go(name: str, text: str) -> str:
+        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
+        return str(tmp_path / name)
+
+    return go
+
+
+def summary(found: Guess) -> tuple[str, str, str]:
+    return found.task, ",".join(found.source), found.target
+
+
+# ── what is known ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+BUILTIN = {  # task, source, target; where the columns are the reader's own choice, nothing
+    "addition": ("transduce", "", ""),
+    "captions": ("caption", "", ""),
+    "copy": ("transduce", "", ""),
+    "dates": ("transduce", "", ""),
+    "intents": ("classify", "", ""),
+    "paraphrases": ("transduce", "", ""),
+    "questions": ("transduce", "context,question", "answer"),
+    "reverse": ("transduce", "", ""),
+    "slots": ("tag", "", ""),
+    "sort": ("transduce", "", ""),
+    "story": ("generate", "", ""),
+}
+
+
+def test_the_table_holds_every_built_in_task() -> None:
+    assert set(BUILTIN) == set(builtin.NAMES)
+
+
+@pytest.mark.parametrize("ending", [".tsv", ".csv", ".jsonl"])
+@pytest.mark.parametrize("name", builtin.NAMES)
+def test_built_in_tasks(tmp_path: Path, name: str, ending: str) -> None:
+    path = builtin.write(name, 200, tmp_path / f"x{ending}")[0]
+    assert summary(guess(str(path))) == BUILTIN[name]
+
+
+PUBLIC = {
+    "addresses/train.tsv": ("tag", "", ""),
+    "babi/qa1-train.tsv": ("transduce", "1,2", "3"),  # answers stand in their contexts
+    "babi/qa11-train.tsv": ("transduce", "1,2", "3"),
+    "babi/qa12-train.tsv": ("transduce", "1,2", "3"),
+    "babi/qa15-train.tsv": ("transduce", "1,2", "3"),
+    "babi/qa16-train.tsv": ("transduce", "1,2", "3"),
+    "cmudict/train.tsv": ("transduce", "", ""),
+    "ewt/train.tsv": ("tag", "", ""),
+    "multi30k-en-de/train.tsv": ("transduce", "", ""),
+    "names/train.tsv": ("classify", "", ""),
+    "scan/length-train.tsv": ("transduce", "", ""),
+    "scan/simple-train.tsv": ("transduce", "", ""),
+    "snips/train.tsv": ("tag", "1", "2"),
+    "tinyshakespeare/input.txt": ("generate", "", ""),
+}
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public data are not here")
+@pytest.mark.parametrize("name", PUBLIC)
+def test_public_data(name: str) -> None:
+    assert summary(guess(str(DATA / name))) == PUBLIC[name]
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the public data are not here")
+def test_rows_of_pictures_beside_their_names() -> None:
+    images = str(DATA / "emoji" / "twitter_32.npz")
+    found = guess(str(DATA / "emoji" / "captions.tsv"), Columns(("index",), "en"), images=images)
+    assert found.task == "caption"
+
+
+# ── rules at their edges ─────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def labelled(rows: int, labels: int, text: str = "some text") -> str:
+    return "".join(f"{text} {row}\tlabel{row % labels}\n" for row in range(rows))
+
+
+@pytest.mark.parametrize(
+    ("rows", "labels", "task"),
+    [(20, 2, "classify"), (19, 2, "transduce"), (20, 3, "transduce"), (1000, 100, "classify"), (1010, 101, "transduce"),
+     (100, 1, "transduce")],
+)  # fmt: skip
+def test_few_labels_of_many_rows(write: Write, rows: int, labels: int, task: str) -> None:
+    assert guess(write("x.tsv", labelled(rows, labels))).task == task
+
+
+def test_a_file_that_is_sorted_by_its_labels(write: Write) -> None:
+    rows = "".join(f"text {row}\t{'first' if row < 12_000 else 'second'}\n" for row in range(16_000))
+    assert guess(write("x.tsv", rows)).task == "classify"
+
+
+def test_repeated_pairs_are_one_example(write: Write) -> None:
+    assert guess(write("x.tsv", "a\tb\nc\td\n" * 100)).task == "transduce"
+
+
+def test_long_labels_are_texts(write: Write) -> None:
+    assert guess(write("x.tsv", labelled(100, 2).replace("label", "l" * 60))).task == "transduce"
+
+
+def test_answers_that_stand_in_their_source_are_no_labels(write: Write) -> None:
+    rows = "".join(f"{who} is here, {row}\tWhere?\t{who.lower()}\n" for row in range(50) for who in ("Ada", "Bo"))
+    found = guess(write("x.tsv", rows))
+    assert summary(found) == ("transduce", "1,2", "3")
+    assert "stand in their sources" in found.why[0]
+
+
+def test_tokens_of_a_class_go_by_the_length_of_the_texts(write: Write) -> None:
+    assert guess(write("x.tsv", labelled(50, 2))).tokens == SPELLED
+    assert guess(write("x.tsv", labelled(50, 2).replace(" ", ""))).tokens == "characters"
+
+
+def tagged(rows: int) -> str:
+    return "".join(f"word{row} other{row} word\tNOUN VERB NOUN\n" for row in range(rows))
+
+
+def test_tags(write: Write) -> None:
+    assert guess(write("x.tsv", tagged(100))).task == "tag"
+    assert guess(write("x.tsv", tagged(100) + "one\tA B\n")).task == "tag"  # one of 101 may be wrong
+    assert guess(write("x.tsv", tagged(97) + "one\tA B\n" * 3)).task != "tag"
+    nbsp = "".join(f"New\u00a0York{row} is big{row}\tPROPN AUX ADJ\n" for row in range(100))
+    assert guess(write("x.tsv", nbsp)).task == "tag"
+
+
+def test_as_many_kinds_as_words_are_a_translation(write: Write) -> None:
+    rows = "".join(f"{a}{b} x{b}{a}\t{b}{a}y z{a}{b}\n" for a in "abcdefgh" for b in "abcdefgh")
+    assert guess(write("x.tsv", rows)).task == "transduce"
+
+
+def test_running_text(write: Write) -> None:
+    assert guess(write("book.txt", "It was a dark night.\n\n\tAnd so on.\n" * 10)).task == "generate"
+    assert guess(write("book", "No suffix.\n")).task == "generate"
+    assert guess(write("pairs.txt", "a\tb\n" * 30)).task == "transduce"
+    assert guess(write("lines.tsv", "one\ntwo\nthree\n")).task == "generate"
+    assert guess(write("lines.jsonl", '{"text": "one"}\n{"text": "two"}\n')).task == "generate"
+
+
+def test_another_delimiter_is_left_to_the_reader(write: Write) -> None:
+    """It says that the columns are separated by semicolons."""
+    assert guess(write("x.csv", "a;b\nc;d\n")).task == "transduce"
+
+
+# ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("header", "source", "target"),
+    [
+        ("lemma\tform\ttags", "lemma,tags", "form"),
+        ("split\ttext\tlabel", "text", "label"),
+        ("context\tquestion\tanswer", "context,question", "answer"),
+        ("label\ttext", "text", "label"),
+        ("text\tlabel", "", ""),
+        ("premise\thypothesis\tsentence", "premise,hypothesis", "sentence"),
+    ],
+)
+def test_names_decide(write: Write, header: str, source: str, target: str) -> None:
+    rows = "".join("\t".join(f"{name}{row}" for name in header.split("\t")) + "\n" for row in range(5))
+    assert summary(guess(write("x.tsv", f"{header}\n{rows}")))[1:] == (source, target)
+
+
+def test_the_last_of_many_is_the_target(write: Write) -> None:
+    found = guess(write("x.tsv", "a\tb\tc\td\ne\tf\tg\th\n"))
+    assert summary(found) == ("transduce", "1,2,3", "4")
+    assert "--source 1,2,3 --target 4" in found.why[1]
+
+
+def test_what_is_asked_for_is_kept(write: Write) -> None:
+    path = write("x.tsv", "".join(f"w{row} v{row}\tA B\tlabel{row % 2}\n" for row in range(50)))
+    assert summary(guess(path)) == ("tag", "1", "2")
+    assert summary(guess(path, Columns(("1",), "3"))) == ("classify", "", "")
+    assert summary(guess(path, Columns((), "3"))) == ("classify", "1,2", "3")
+    assert summary(guess(path, task="classify")) == ("classify", "1,2", "3")
+    assert guess(path, Columns(("no such name",), "3")) == Guess("transduce")
+
+
+def test_a_trailing_tab_is_left_to_the_reader(write: Write) -> None:
+    assert guess(write("x.tsv", "a\tb\t\n" * 30)).source == ()
+
+
+# ── pictures ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_paths_of_pictures(write: Write, tmp_path: Path) -> None:
+    for name in ("1.png", "2.JPG", "3.jpeg"):
+        (tmp_path / name).write_bytes(b"")
+    rows = "a dog\t1.png\na cat\t2.JPG\na cow\t3.jpeg\n"
+    assert summary(guess(write("x.tsv", rows.replace("a ", "")))) == ("transduce", "", "")  # the target holds them
+    turned = write("y.tsv", "1.png\ta dog\n2.JPG\ta cat\n3.jpeg\ta cow\ngone.png\ta hen\n")
+    assert guess(turned).task == "caption"  # the reader tells which are missing
+    assert guess(write("z.tsv", "gone.png\ta dog\nlost.png\ta cat\n")).task == "transduce"
+    three = write("w.tsv", "x\t1.png\ta dog\ny\t2.JPG\ta cat\n")
+    assert summary(guess(three)) == ("caption", "2", "3")
+
+
+def test_rows_of_an_archive(write: Write, tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", images=np.zeros((3, 4, 4, 3), dtype=np.uint8))
+    path = write("x.tsv", "0\tdog\n2\tcat\n")
+    assert guess(path, images=str(tmp_path / "p.npz")).task == "caption"
+    assert guess(path).task == "transduce"
+
+
+# ── what can not be looked at ────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "\0\t\0\n"])
+def test_nothing_to_see(write: Write, text: str) -> None:
+    assert guess(write("x.tsv", text)).task == "transduce"
+
+
+def test_missing_and_foreign_files_are_left_to_the_reader(tmp_path: Path) -> None:
+    assert guess(str(tmp_path / "no.tsv")) == Guess("transduce")
+    assert guess(str(tmp_path)) == Guess("transduce")
+    (tmp_path / "x.tsv").write_bytes(b"\xff\xfea\0\t\0b\0")
+    assert guess(str(tmp_path / "x.tsv")) == Guess("transduce")
+    (tmp_path / "x.tsv.gz").write_bytes(b"\x1f\x8bnot really")
+    assert guess(str(tmp_path / "x.tsv.gz")) == Guess("transduce")
+
+
+def test_a_pipe_is_not_read(tmp_path: Path) -> None:
+    """Nothing would be left for the reader; and nobody writes into this one, so reading would never end."""
+    os.mkfifo(tmp_path / "pipe")
+    assert "a pipe is read once" in guess(str(tmp_path / "pipe")).why[0]
+
+
+# ── a config ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_guess_becomes_a_config(write: Write) -> None:
+    made = configured(write("x.tsv", labelled(100, 2)), None, None, [])
+    assert (made.config.task, made.config.tokens.source, made.config.decoder.kind) == ("classify", SPELLED, "none")
+    assert [line.split(":")[0] for line in made.why] == ["task classify", f"tokens {SPELLED}"]
+    assert "--task transduce overrules it" in made.why[0]
+
+
+def test_columns_become_settings(write: Write) -> None:
+    made = configured(write("x.tsv", 'a "b"\tlabel\tc,d\n' + "x\ty\tz\n" * 9), None, None, ['data.target="label"'])
+    assert (made.config.data.source, made.config.data.target) == (('a "b"', "c,d"), "label")
+
+
+@pytest.mark.parametrize("word", ["task=transduce", "tokens.source=bytes", "tokens.size=50"])
+def test_what_is_said_wins(write: Write, word: str) -> None:
+    made = configured(write("x.tsv", labelled(100, 2)), None, None, [word])
+    assert made.config.task == ("transduce" if word.startswith("task") else "classify")
+    assert made.config.tokens.source == ("bytes" if "bytes" in word else "characters")
+    assert not any(line.startswith("tokens") for line in made.why)
+
+
+def test_a_preset_brings_its_task(write: Write) -> None:
+    made = configured(write("x.tsv", labelled(100, 2)), "transformer", None, [])
+    assert (made.config.task, made.config.tokens.source, made.why) == ("transduce", "characters", ())
+
+
+def test_a_config_file_wins(write: Write) -> None:
+    file = write("c.toml", 'task = "classify"\n[data]\nsource = ["1"]\n[tokens]\nsource = "bytes"\n')
+    made = configured(write("x.tsv", "".join(f"a\tb{row}\tc{row}\n" for row in range(30))), None, file, [])
+    assert (made.config.task, made.config.data.source, made.config.data.target) == ("classify", ("1",), "3")
+    assert made.config.tokens.source == "bytes"
+
+
+def test_settings_that_do_not_fit_the_guess_are_told_with_it(write: Write) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)decoder.*task classify: 2 different targets.*--task transduce"):
+        configured(write("x.tsv", labelled(100, 2)), None, None, ["decoder.width=64"])
+    with pytest.raises(ConfigError, match=r"unknown setting data\.sauce"):
+        configured(write("x.tsv", labelled(100, 2)), None, None, ["data.sauce=1"])
+
+
+def test_pictures_have_settings_that_nothing_else_has() -> None:
+    for word in ("data.jitter=2", "data.images=x.npz"):
+        with pytest.raises(ConfigError, match="reads no pictures"):
+            config.resolve("rnn", None, [word])
+        assert config.resolve("caption", None, [word]).task == "caption"
