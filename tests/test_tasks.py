@@ -14,6 +14,7 @@ import torch
 import regard
 from regard import config
 from regard.data import builtin
+from regard.data.builtin import requests
 from regard.lab.laws import laws
 from regard.tasks.task import Evaluation
 from regard.training.run import train
@@ -48,8 +49,8 @@ TOYS = {
     "tag": Toy("slots", READERS, (), "f1", 60.0, question="wake me at noon on sunday"),
     "embed": Toy("paraphrases", READERS, ("tokens.source=words",), "recall_at_10", 40.0,
                  question="wake me at noon"),
-    "extract": Toy("questions", ENCODERS, (*WORDS, "data.source=context,question", "data.target=answer"), "exact", 15.0,
-                   question="Ada gave Ben the key. Ben went to the zoo after the exam.\tWho gave Ben the key?"),
+    "extract": Toy("values", ENCODERS, (*WORDS, "data.source=1,2", "data.target=3"), "exact", 40.0,
+                   question="wake me at noon on sunday\ttime"),
     "fill": Toy("intents", ENCODERS, (*WORDS, "data.source=1"), "accuracy", 25.0, question="wake me at [mask]"),
     "generate": Toy("story", DECODERS, ("generate.block=32",), "loss_per_character", 2.4, rate=0.01, question="sven: "),
 }  # fmt: skip
@@ -72,10 +73,17 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Path, Pat
     made = {}
     for toy in TOYS.values():
         pair = folder / f"{toy.data}{toy.ending}", folder / f"{toy.data}-valid{toy.ending}"
-        builtin.write(toy.data, toy.rows, pair[0])
-        builtin.write(toy.data, 60, pair[1], part="valid")
+        for path, count, part in ((pair[0], toy.rows, "train"), (pair[1], 60, "valid")):
+            write_values(path, count, part) if toy.data == "values" else builtin.write(toy.data, count, path, part=part)
         made[toy.data] = pair
     return made
+
+
+def write_values(path: Path, count: int, part: str) -> None:
+    """A request, one of its slots, and what stands there: to be found in the request."""
+    rows = [(request.text, *request.filled[number % len(request.filled)])
+            for number, request in enumerate(requests.some("values", count, 0, part))]  # fmt: skip
+    path.write_text("".join("\t".join(row) + "\n" for row in rows), encoding="utf-8")
 
 
 def settings(task: str, preset: str) -> config.Config:
