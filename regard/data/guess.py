@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import get_args
 
 from regard import config
 from regard.data.images import is_there, looks_like_image
@@ -43,7 +42,7 @@ LONGEST_LABEL = 60  # … their characters …
 FEWEST_ROWS = 20  # … of so many different examples at least …
 EACH = 10  # … and so many for each label on average …
 SEEN, SEEN_SHARE = 5, 0.8  # … and so many for those labels that most examples have
-SPELLED = "spelled" if "spelled" in get_args(config.Kind) else "words"  # words that are seen through their letters
+SPELLED = "spelled"  # words that are seen through their letters
 WORDS = 3  # in a text, on average, from which on words are its tokens
 
 GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
