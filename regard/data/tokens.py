@@ -10,6 +10,7 @@ import difflib
 import json
 import os
 import re
+import string
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -50,6 +51,7 @@ WORD = re.compile(r"\S+")
 TOKEN = re.compile(r"(?:\S|\u00a0)+")  # a word in which a no-break space stands for a space
 LABEL = re.compile(r"[^\0]+")
 TAG = re.compile(r"[^;|\s]+")
+DIGIT = re.compile(r"\d")
 # Letters keep their combining marks, which the library's own pattern cuts off (and with them most Indic words).
 # Possessive, so that a line of millions of letters costs no backtracking.
 SUBWORD_REGION = r" ?[\p{L}\p{M}]++| ?\p{N}++| ?[^\s\p{L}\p{M}\p{N}]++|\s+(?!\S)|\s++"
@@ -352,7 +354,8 @@ class Labels(Words):
 class Spelled:
     """Each word and then its characters: `[the] t h e [cat] c a t`; a word that was not learnt is UNKNOWN and spelled.
 
-    Which word it is takes no notice of capitals: these are told by the characters, and so is the text.
+    Which word it is takes no notice of capitals, digits and signs around it (`plain_word`): these are told by the
+    characters, and so is the text.
     """
 
     kind: Kind = "spelled"
@@ -389,12 +392,18 @@ class Spelled:
         return {"words": self.words, **self.characters.as_dict()}
 
     def _word(self, word: str) -> int:
-        return self._ids.get(word.lower(), UNKNOWN)
+        return self._ids.get(plain_word(word), UNKNOWN)
 
     def _spell(self, word: str) -> tuple[int, ...]:
         if word not in self._known:
             self._known[word] = (self._word(word), *self.characters.encode(word).ids)
         return self._known[word]
+
+
+def plain_word(word: str) -> str:
+    """The word in small letters, every digit a 0, without signs before and after it unless it is nothing else."""
+    small = DIGIT.sub("0", word.lower())
+    return small.strip(string.punctuation) or small
 
 
 def sums(counts: Numbers, ends: Numbers) -> Numbers:
@@ -578,7 +587,7 @@ def learn_spelled(texts: Iterable[str], size: int, first: int) -> Spelled:
     words: Counter[str] = Counter()
     letters: Counter[str] = Counter()
     for word, count in count_types(map(TOKEN.findall, texts), size).items():
-        words[word.lower()] += count
+        words[plain_word(word)] += count
         letters.update({each: count * word.count(each) for each in set(word) if not each.isascii()})
     twice = Counter({word: count for word, count in words.items() if count > 1})
     return Spelled(most_frequent(twice, size), "".join(most_frequent(letters, LETTERS - 256)), first)

@@ -18,15 +18,19 @@ from regard.data.tokens import (
     CLASS,
     END,
     KINDS,
+    LETTERS,
     MASK,
     PAD,
     SEPARATOR,
     SPECIALS,
     START,
+    TOKEN,
     UNKNOWN,
     Encoding,
     Kind,
     Tokenizer,
+    mend,
+    plain_word,
 )
 from regard.errors import ConfigError, FolderError, UsageError
 
@@ -218,7 +222,7 @@ def test_special_names_and_tags_in_a_text_are_text(kind: Kind) -> None:
 def test_no_text_gives_a_special_id(kind: Kind, parts: list[str]) -> None:
     tokenizer, text = LEARNT[kind], "".join(parts)
     first = len(SPECIALS) + len(tokenizer.tags)
-    allowed = {UNKNOWN} if kind == "words" else set()
+    allowed = {UNKNOWN} if kind in ("words", "spelled") else set()
     assert all(first <= id < tokenizer.size or id in allowed for id in tokenizer.encode(text).ids)
 
 
@@ -232,9 +236,11 @@ def test_spans_are_in_order_and_cover_the_text(kind: Kind, text: str) -> None:
     encoding = LEARNT[kind].encode(text)
     assert len(encoding.ids) == len(encoding.spans)
     assert all(0 <= start <= end <= len(text) for start, end in encoding.spans)
-    assert all(before[0] <= after[0] and before[1] <= after[1] for before, after in pairwise(encoding.spans))
-    expected = {at for at, character in enumerate(text) if kind != "words" or not character.isspace()}
-    assert covered(encoding) == expected
+    assert all(before[0] <= after[0] for before, after in pairwise(encoding.spans))
+    if kind != "spelled":  # there a word ends after its first letter
+        assert all(before[1] <= after[1] for before, after in pairwise(encoding.spans))
+    white = {"words": str.isspace, "spelled": lambda each: not TOKEN.match(each)}.get(kind, lambda each: False)
+    assert covered(encoding) == {at for at, character in enumerate(text) if not white(character)}
 
 
 def test_characters_concatenate_to_the_text() -> None:
@@ -349,7 +355,7 @@ def test_tiny_data(kind: Kind, texts: list[str]) -> None:
     assert Tokenizer.from_dict(json.loads(saved(tokenizer))).encode("").ids == ()
     for text in texts:
         if kind != "words":
-            assert tokenizer.decode(tokenizer.encode(text).ids) == text
+            assert tokenizer.decode(tokenizer.encode(text).ids) == (text.strip() if kind == "spelled" else text)
 
 
 def test_tokens_are_shown_so_that_a_person_sees_them() -> None:
@@ -506,3 +512,58 @@ def test_any_value_in_any_part_is_refused_or_works(kind: Kind, draw: st.DataObje
     with suppress(FolderError):
         tokenizer = Tokenizer.from_dict(data)
         assert isinstance(tokenizer.decode(tokenizer.encode("the cat 😀").ids), str)
+
+
+# --- spelled words ---------------------------------------------------------------------------------------------------
+
+
+def test_a_word_stands_before_its_letters() -> None:
+    tokenizer = Tokenizer.learn(["the cat the é", "The é dog"], "spelled")
+    found = tokenizer.encode("The dog é")
+    assert [tokenizer.token(id) for id in found.ids] == ["the", *"The", "<unknown>", *"dog", "é", "é"]
+    assert found.spans == ((0, 3), (0, 1), (1, 2), (2, 3), (4, 7), (4, 5), (5, 6), (6, 7), (8, 9), (8, 9))
+    assert tokenizer.heads(found.ids) == [0, 4, 8]
+
+
+@given(st.text())
+def test_spelled_words_come_back_but_for_white_space(text: str) -> None:
+    tokenizer = LEARNT["spelled"]
+    text = mend(text)
+    assert tokenizer.decode(tokenizer.encode(text).ids) == " ".join(TOKEN.findall(text))
+
+
+def test_a_no_break_space_parts_no_spelled_word() -> None:
+    tokenizer = LEARNT["spelled"]
+    assert len(tokenizer.heads(tokenizer.encode("1\u00a0000 men").ids)) == 2
+    assert tokenizer.decode(tokenizer.encode("1\u00a0000 men").ids) == "1\u00a0000 men"
+
+
+@pytest.mark.parametrize(
+    ("word", "plain"), [("Chicago,", "chicago"), ("60637", "00000"), ("...", "..."), ("(IL)", "il"), ("U.S.", "u.s")]
+)
+def test_words_are_alike_but_for_capitals_digits_and_signs(word: str, plain: str) -> None:
+    assert plain_word(word) == plain
+
+
+def test_what_occurs_once_is_unknown_and_spelled() -> None:
+    tokenizer = Tokenizer.learn(["one two two"], "spelled")
+    one, two = tokenizer.encode("one").ids, tokenizer.encode("two").ids
+    assert (one[0], two[0] >= len(SPECIALS)) == (UNKNOWN, True)
+    assert tokenizer.decode(one) == "one"
+
+
+def test_letters_have_a_room_of_one_size() -> None:
+    """A model knows the letters by their number, so that must not depend on the data."""
+    many = "".join(map(chr, range(0x4E00, 0x4E00 + 400)))
+    for texts in ([], ["a a"], [f"{many} {many}"]):
+        tokenizer = Tokenizer.learn(texts, "spelled")
+        assert tokenizer.size - tokenizer.letters == LETTERS
+        assert all(id >= tokenizer.letters for id in tokenizer.encode(many).ids[1:])
+        assert tokenizer.decode(tokenizer.encode(many).ids) == many
+        assert Tokenizer.from_dict(json.loads(json.dumps(tokenizer.as_dict()))).encode(many) == tokenizer.encode(many)
+
+
+def test_too_many_letters_are_refused() -> None:
+    many = "".join(map(chr, range(0x4E00, 0x4E00 + 300)))
+    with pytest.raises(FolderError, match="found 300 characters of spelled words, expected at most 256"):
+        Tokenizer.from_dict({"kind": "spelled", "tags": [], "words": [], "characters": many})
