@@ -42,8 +42,8 @@ LONGEST_LABEL = 60  # … their characters …
 FEWEST_ROWS = 20  # … of so many different examples at least …
 EACH = 10  # … and so many for each label on average …
 SEEN, SEEN_SHARE = 5, 0.8  # … and so many for those labels that most examples have
-SPELLED = "spelled"  # words that are seen through their letters
-WORDS = 3  # in a text, on average, from which on words are its tokens
+WORDS = 3  # in a text, on average, from which on its words, spelled, are its tokens
+LONGEST = 8192  # tokens of a spelled text; a longer one is left out
 
 GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
 PART = re.compile(r"\w+")
@@ -61,6 +61,7 @@ class Guess:
     tokens: str = ""
     why: tuple[str, ...] = ()  # a line for the task and one for the columns, with the flags that overrule them
     why_tokens: str = ""
+    longest: int = 0  # tokens of a source, where the usual limit would leave texts out
 
     def asked(self, columns: Columns) -> Columns:
         """What `read` is to be asked for, where these columns were asked for before."""
@@ -97,10 +98,9 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
     source, target = (chosen.source, chosen.target) if chosen.why else ((), "")
     if name != "classify":
         return Guess(name, source, target, "", tuple(why))
-    tokens = SPELLED if view.words_a_text >= WORDS else "characters"
-    return Guess(
-        name, source, target, tokens, tuple(why), line_of_tokens(tokens, f"{view.words_a_text:.1f} words a text")
-    )
+    tokens, most = ("spelled", view.most_tokens) if view.words_a_text >= WORDS else ("characters", 0)
+    why_tokens = line_of_tokens(tokens, f"{view.words_a_text:.1f} words a text")
+    return Guess(name, source, target, tokens, tuple(why), why_tokens, most)
 
 
 def line(task: str, reason: str) -> str:
@@ -195,6 +195,12 @@ class View:
     @property
     def words_a_text(self) -> float:
         return sum(len(words(text)) for source, _ in self.rows for text in source) / max(len(self.rows), 1)
+
+    @property
+    def most_tokens(self) -> int:
+        """Tokens of the longest source, spelled, in whole thousands."""
+        longest = max(sum(len(text) + len(words(text)) + 1 for text in source) for source, _ in self.rows)
+        return min(LONGEST, -(-longest // config.LONG) * config.LONG)
 
 
 def task_of(view: View) -> tuple[str, str]:
@@ -299,5 +305,7 @@ def guessed_words(found: Guess, data: config.Tree, open_task: bool, open_tokens:
         yield f"data.target={json.dumps(found.target)}"
     if open_tokens:
         yield f"tokens.source={found.tokens}"
+    if open_tokens and found.longest and "max_source" not in data:
+        yield f"data.max_source={found.longest}"
     if open_tokens and found.task == "generate":
         yield f"tokens.target={found.tokens}"

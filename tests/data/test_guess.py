@@ -9,7 +9,7 @@ import pytest
 
 from regard import config
 from regard.data import builtin
-from regard.data.guess import SPELLED, Guess, configured, guess
+from regard.data.guess import Guess, configured, guess
 from regard.data.read import Columns
 from regard.errors import ConfigError
 
@@ -126,8 +126,15 @@ def test_answers_that_stand_in_their_source_are_no_labels(write: Write) -> None:
 
 
 def test_tokens_of_a_class_go_by_the_length_of_the_texts(write: Write) -> None:
-    assert guess(write("x.tsv", labelled(50, 2))).tokens == SPELLED
+    assert guess(write("x.tsv", labelled(50, 2))).tokens == "spelled"
     assert guess(write("x.tsv", labelled(50, 2).replace(" ", ""))).tokens == "characters"
+
+
+def test_long_texts_of_a_class_are_not_left_out(write: Write) -> None:
+    path = write("x.tsv", labelled(50, 2, "many words " * 200))
+    assert configured(path, None, None, []).config.data.max_source == 3072
+    assert configured(path, None, None, ["data.max_source=100"]).config.data.max_source == 100
+    assert configured(write("y.tsv", labelled(50, 2)), None, None, []).config.data.max_source == 1024
 
 
 def tagged(rows: int) -> str:
@@ -248,8 +255,8 @@ def test_a_pipe_is_not_read(tmp_path: Path) -> None:
 
 def test_a_guess_becomes_a_config(write: Write) -> None:
     made = configured(write("x.tsv", labelled(100, 2)), None, None, [])
-    assert (made.config.task, made.config.tokens.source, made.config.decoder.kind) == ("classify", SPELLED, "none")
-    assert [line.split(":")[0] for line in made.why] == ["task classify", f"tokens {SPELLED}"]
+    assert (made.config.task, made.config.tokens.source, made.config.decoder.kind) == ("classify", "spelled", "none")
+    assert [line.split(":")[0] for line in made.why] == ["task classify", "tokens spelled"]
     assert "--task transduce overrules it" in made.why[0]
 
 
