@@ -13,7 +13,7 @@ from regard.config import Train
 from regard.errors import DivergedError
 from regard.models.model import Model
 from regard.tasks.choose import deciding
-from regard.tasks.task import Evaluation, Wish
+from regard.tasks.task import Evaluation, Task, Wish
 from regard.training.checkpoint import Checkpoint, Checkpoints, Standing, copied, put_moments
 from regard.training.keep import Keeper, restore
 from regard.training.pace import LAST
@@ -25,7 +25,8 @@ from regard.training.stream import Place, updates
 from regard.training.team import Team
 from regard.training.update import Learner
 
-SAMPLES = 3  # shown at each validation
+SAMPLES = 3  # shown at each validation …
+SHOWN = 40  # … and the end of a text that goes on
 MOST_BAD_STEPS = 10  # updates in a row that were not numbers, before the run gives up
 
 
@@ -175,7 +176,7 @@ def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> Non
     took = time.monotonic() - started
     crew.stop.ending = took * (LAST + last_scoring(data))
     crew.keep.offer(model, step, figure(found, deciding(data.config, data.task)), newer=not name)  # a mean is no newer
-    crew.report.validated(entry(found, step, name), samples(part, found), crew.keep, took)
+    crew.report.validated(entry(found, step, name), samples(part, found, data.task), crew.keep, took)
 
 
 def last_scoring(data: Prepared) -> float:
@@ -212,7 +213,10 @@ def entry(found: Evaluation, step: int, name: str) -> dict[str, Any]:
     return line | {f"valid_{key}": value for key, value in found.facts.items()}
 
 
-def samples(part: Part, found: Evaluation) -> list[tuple[str, str, str]]:
-    """The first few of the validation set: source, reference, output."""
+def samples(part: Part, found: Evaluation, task: Task) -> list[tuple[str, str | None, str]]:
+    """The first few of the validation set: source, reference, output; what goes on from a text has no reference."""
+    few = list(zip(part.examples, found.outputs, strict=True))[:SAMPLES]
+    if task.any_length:
+        return [("…" * bool(before := example.source[0][-SHOWN:]) + before, None, output) for example, output in few]
     return [(" ⇥ ".join(example.source), example.target or " ⇥ ".join(example.source), output)
-            for example, output in list(zip(part.examples, found.outputs, strict=True))[:SAMPLES]]  # fmt: skip
+            for example, output in few]  # fmt: skip

@@ -151,7 +151,9 @@ class Report:
         if self.bar is not None:
             self.bar.doing = what
 
-    def validated(self, entry: dict[str, Any], samples: list[tuple[str, str, str]], keep: Keeper, took: float) -> None:
+    def validated(
+        self, entry: dict[str, Any], samples: list[tuple[str, str | None, str]], keep: Keeper, took: float
+    ) -> None:
         """A validation that took some seconds, with fixed examples as source, reference and output."""
         entered = time.monotonic()
         self.doing("")
@@ -163,8 +165,8 @@ class Report:
         self.pace.validated(entry["step"], took)
         self.say(self.verdict(entry, keep), "green" if keep.since_best == 0 else None)
         for source, reference, output in samples:
-            sign = "✓" if output == reference else f"✗  {shortened(reference)}"
-            self.say(f"    {shortened(source)}  →  {shortened(output)}  {sign}", "dim")
+            sign = "" if reference is None else "  ✓" if output == reference else f"  ✗  {shortened(reference)}"
+            self.say(f"    {shortened(source)}  →  {shortened(output)}{sign}", "dim")
         self.redraw(keep.metric)
         took += time.monotonic() - entered
         self.pace.pause(took)
