@@ -12,8 +12,8 @@ SHOWN = {
     "Data": "data", "Tokens": "tokens", "Lookup": "every attention", "RecurrentEncoder": "encoder, kind = recurrent",
     "ConvolutionalEncoder": "encoder, kind = convolutional", "AttentionBlocks": "encoder or decoder, kind = attention",
     "ImageEncoder": "encoder, kind = image", "RecurrentDecoder": "decoder, kind = recurrent",
-    "ConvolutionalDecoder": "decoder, kind = convolutional", "Embedding": "embedding", "Fill": "fill", "Train": "train",
-    "Search": "search",
+    "ConvolutionalDecoder": "decoder, kind = convolutional", "Embedding": "embedding", "Fill": "fill",
+    "Generate": "generate", "Head": "head", "Train": "train", "Search": "search",
 }  # fmt: skip
 INTRO = """# Settings
 

@@ -83,9 +83,7 @@ class Data(Section):
     max_target: Positive = 256
     skip_bad: bool = False  # leave bad lines out instead of stopping
     images: str = ""  # caption: an .npz with the pictures, whose row numbers stand in the source column; "" = paths do
-    jitter: Annotated[int, Field(ge=0, le=4096)] = (
-        0  # caption: pixels by which a picture is shifted at most in training
-    )
+    jitter: Annotated[int, Field(ge=0, le=4096)] = 0  # caption: pixels by which pictures are shifted in training
 
 
 class Tokens(Section):
