@@ -69,6 +69,9 @@ Precision = Annotated[str, typer.Option(help="fp32, or int8: sooner, and a littl
 StartFrom = Annotated[
     str | None, typer.Option("--from", metavar="MODEL", help="Keep the body and the tokens of this model.")
 ]
+TaskName = Annotated[
+    str | None, typer.Option(help="transduce, generate, fill, classify, tag, embed, extract or caption.")
+]
 Target = Annotated[str | None, typer.Option(help="Target column by name or position.")]
 TopP = Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")]
 Matching = Annotated[
@@ -203,9 +206,7 @@ def train(
     valid: Valid = None,
     out: Annotated[str, typer.Option("-o", help="Folder for the model.")] = "model",
     preset: Preset = None,
-    task: Annotated[
-        str | None, typer.Option(help="transduce, generate, fill, classify, tag, embed, extract or caption.")
-    ] = None,
+    task: TaskName = None,
     source: Source = None,
     target: Target = None,
     tags: Annotated[str | None, typer.Option(help="Source columns whose words are tags, each one token.")] = None,

@@ -230,7 +230,7 @@ def shown(values: Sequence[float]) -> str:
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=DATA, help="folder with a folder for each set")
-    parser.add_argument("--sets", default="snips-intent,names")
+    parser.add_argument("--sets", default="names,ewt")
     parser.add_argument("--shares", default="0.1,0.01,0.03,0.3,1.0")
     parser.add_argument("--seeds", default="0,1,2")
     parser.add_argument("--steps", type=int, default=200)
