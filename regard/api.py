@@ -18,6 +18,7 @@ from regard.trained import Trained
 from regard.training.home import finished
 from regard.training.run import resume as resume_training
 from regard.training.run import train as run_training
+from regard.training.transfer import read_body
 from regard.view.record import Record
 
 
@@ -31,15 +32,18 @@ def train(
     force: bool = False,
     quiet: bool = True,
     task: str | None = None,
+    start_from: str | Path | None = None,
 ) -> Trained:
     """Trains on a file; `settings` are words such as "train.steps=500". With `out`, saves a folder.
 
-    The task and the columns are guessed from the data where nothing says them.
+    The task and the columns are guessed from the data where nothing says them. With `start_from`, the body of the model
+    in that folder is kept, and its tokens.
     """
     words = ([] if task is None else [f"task={task}"]) + ([settings] if isinstance(settings, str) else list(settings))
-    made = configured(str(path), preset, config_file, words)
+    body = None if start_from is None else read_body(start_from)
+    made = configured(str(path), preset, config_file, words, None if body is None else body.resolve)
     to = None if valid is None else str(valid)
-    trained, _ = run_training(made.config, str(path), to, out, force, quiet, notes=made.why)
+    trained, _ = run_training(made.config, str(path), to, out, force, quiet, notes=made.why, body=body)
     return trained
 
 

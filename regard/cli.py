@@ -23,8 +23,10 @@ from typer.core import TyperGroup, TyperOption
 from regard.errors import Interrupted, MissingError, RegardError, UsageError
 
 if TYPE_CHECKING:
+    from regard.data.guess import Configured
     from regard.tasks.task import Evaluation, Wish
     from regard.trained import Trained
+    from regard.training.transfer import Body
 
 app = typer.Typer(
     name="regard",
@@ -64,6 +66,12 @@ MinConfidence = Annotated[
 MinLength = Annotated[int, typer.Option("--min-length", min=0, help="Tokens at least.")]
 OutputColumn = Annotated[str, typer.Option("--output-column", help="Name of the column or key that is added.")]
 Precision = Annotated[str, typer.Option(help="fp32, or int8: sooner, and a little less exact.")]
+StartFrom = Annotated[
+    str | None, typer.Option("--from", metavar="MODEL", help="Keep the body and the tokens of this model.")
+]
+TaskName = Annotated[
+    str | None, typer.Option(help="transduce, generate, fill, classify, tag, embed, extract or caption.")
+]
 Target = Annotated[str | None, typer.Option(help="Target column by name or position.")]
 TopP = Annotated[float, typer.Option("--top-p", min=0.0, max=1.0, help="Draw from the likeliest that reach p.")]
 Matching = Annotated[
@@ -198,13 +206,13 @@ def train(
     valid: Valid = None,
     out: Annotated[str, typer.Option("-o", help="Folder for the model.")] = "model",
     preset: Preset = None,
-    task: Annotated[
-        str | None, typer.Option(help="transduce, generate, fill, classify, tag, embed, extract or caption.")
-    ] = None,
+    task: TaskName = None,
     source: Source = None,
     target: Target = None,
     tags: Annotated[str | None, typer.Option(help="Source columns whose words are tags, each one token.")] = None,
     tokens: Kinds = None,
+    start_from: StartFrom = None,
+    freeze: Annotated[bool, typer.Option("--freeze", help="What comes from that model does not change.")] = False,
     steps: Annotated[int | None, typer.Option(help="Updates at most.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Minutes at most.")] = None,
     seed: Seed = None,
@@ -226,6 +234,7 @@ def train(
     regard train dates.tsv -o model
     regard train dates.tsv -o model --preset transformer --set encoder.layers=4 --minutes 5
     regard train forms.tsv -o model --source lemma,tags --target form --tags tags
+    regard train reviews.tsv -o model --from body --task classify
     """
     words = flag_words(
         {
@@ -239,19 +248,18 @@ def train(
             "train.precision": precision,
             "train.device": device,
             "train.tensorboard": tensorboard or None,
+            "train.freeze": freeze or None,
         },
         {"data.source": source, "data.tags": tags},
     )
     if tokens is not None:
         left, _, right = tokens.partition(",")
         words += [f"tokens.source={left}", f"tokens.target={right or left}"]
-    from regard.data.guess import configured
-
-    made = configured(file, preset, config_file, words + (settings or []))
+    made, body = configured(file, preset, config_file, words + (settings or []), start_from)
     from regard.training.run import train as run_training
 
     command = "regard " + shlex.join(sys.argv[1:])
-    _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why)
+    _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why, body)
     tell_saved(out, found, quiet)
 
 
@@ -532,6 +540,20 @@ def flag_words(single: dict[str, Any], several: dict[str, str | None]) -> list[s
     """Flags that were given, as the same `a.b=c` words that --set takes."""
     words = [f"{name}={json.dumps(value)}" for name, value in single.items() if value is not None]
     return words + [f"{name}={json.dumps(value.split(','))}" for name, value in several.items() if value]
+
+
+def configured(
+    path: str, preset: str | None, file: str | None, words: list[str], start_from: str | None
+) -> "tuple[Configured, Body | None]":
+    """One config out of all that was said and guessed, and the model that the run starts from, if one was named."""
+    from regard.data.guess import configured as configure
+
+    if start_from is None:
+        return configure(path, preset, file, words), None
+    from regard.training.transfer import read_body
+
+    body = read_body(start_from)
+    return configure(path, preset, file, words, body.resolve), body
 
 
 def note(line: str) -> None:

@@ -369,6 +369,8 @@ class Train(Section):
     patience: Positive | None = None  # validations without a better one before the run ends
     metric: str = "auto"  # decides which weights are best: a score of the task; auto = its first
     average: Annotated[int, Field(ge=0)] = 0  # last checkpoints whose mean is tried at the end; 0 = none
+    layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0  # learning rate × this for each layer below the top
+    freeze: bool = False  # what was taken from another model does not change
     precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto = bf16 where the processor computes it natively
     device: str = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # none = one for a small model, else all cores
@@ -378,6 +380,8 @@ class Train(Section):
     def check(self) -> Self:
         if self.average == 1:
             refuse("train.average", "the mean of one checkpoint is that checkpoint; say 0 or at least 2")
+        if self.freeze and self.layer_decay < 1.0:
+            refuse("train.layer_decay", "with train.freeze=true the layers that it would slow down do not learn at all")
         if self.warmup_steps >= self.steps and self.schedule == "cosine" and self.warmup is not None:
             refuse("train.warmup", f"{self.warmup} steps of warm-up leave nothing of {self.steps} steps")
         return self

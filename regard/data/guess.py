@@ -14,7 +14,7 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -275,8 +275,16 @@ class Configured:
     why: tuple[str, ...] = ()
 
 
-def configured(path: str, preset: str | None, file: str | Path | None, given: Sequence[str]) -> Configured:
-    """One config out of a preset, a file and `a.b=c` words, and what these leave open as the data suggest it."""
+Resolve = Callable[[str | None, str | Path | None, list[str]], config.Config]
+
+
+def configured(
+    path: str, preset: str | None, file: str | Path | None, given: Sequence[str], resolve: Resolve | None = None
+) -> Configured:
+    """One config out of a preset, a file and `a.b=c` words, and what these leave open as the data suggest it.
+
+    A trained model that the words are laid over has a `resolve` of its own, and tokens that are no longer open.
+    """
     said = config.said(file, list(given))
     data = said.get("data", {})
     ground = preset or said.get("preset")
@@ -284,13 +292,13 @@ def configured(path: str, preset: str | None, file: str | Path | None, given: Se
     try:
         asked = config.Data.model_validate(data)
     except ValueError:  # the config says what is wrong with it
-        return Configured(config.resolve(preset, file, list(given)))
+        return Configured((resolve or config.resolve)(preset, file, list(given)))
     found = guess(path, Columns(asked.source, asked.target), task, asked.images)
-    open_tokens = bool(found.tokens) and not ground and "tokens" not in said
+    open_tokens = bool(found.tokens) and not ground and "tokens" not in said and resolve is None
     why = (*found.why, *([found.why_tokens] if open_tokens else []))
     guessed = [*guessed_words(found, data, not task, open_tokens)]
     try:
-        return Configured(config.resolve(preset, file, [*guessed, *given]), why)
+        return Configured((resolve or config.resolve)(preset, file, [*guessed, *given]), why)
     except ConfigError as error:
         raise ConfigError("\n".join([str(error), *(found.why[:1] if not task else [])])) from None
 

@@ -48,21 +48,23 @@ class Vocabulary:
         return cls(source, target, tuple(is_tags))
 
 
-def learn(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]) -> Vocabulary:
-    """Tokenizers for the training examples, as the config wants them; goes through the examples more than once."""
+def learn(
+    examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool], known: Tokenizer | None = None
+) -> Vocabulary:
+    """Tokenizers for the training examples, as the config wants them; goes through the examples more than once.
+
+    Where the source's is known already, it is taken as it is.
+    """
     size = c.tokens.target_size or c.tokens.size
     if c.task == "caption":
-        target = Tokenizer.learn(targets(examples), c.tokens.target, size)
+        target = known or Tokenizer.learn(targets(examples), c.tokens.target, size)
         return Vocabulary(target, target, tuple(is_tags))
-    tags = sorted({tag for text in cells(examples, is_tags) for tag in split_tags(text)}) if any(is_tags) else []
-    texts = cells(examples, [not each for each in is_tags])
     if c.task == "generate":  # the source of a page is the page before it, which is counted already
-        written = Tokenizer.learn(targets(examples) if has_targets(examples) else texts, c.tokens.target, c.tokens.size)
+        written = known or Tokenizer.learn(written_texts(examples, is_tags), c.tokens.target, c.tokens.size)
         return Vocabulary(written, written, tuple(is_tags))
     labelled = c.task in config.LABELLED
     shared = c.tokens.shared or c.task in config.ONE_SIDE
-    both = chain(texts, targets(examples)) if shared and not labelled else texts
-    source = Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
+    source = known or learn_source(examples, c, is_tags)
     if labelled:
         kind: Kind = "labels" if c.task == "classify" else "words"
         return Vocabulary(source, Tokenizer.learn(targets(examples), kind, MOST_PIECES), tuple(is_tags))
@@ -71,10 +73,24 @@ def learn(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]
     return Vocabulary(source, Tokenizer.learn(targets(examples), c.tokens.target, size), tuple(is_tags))
 
 
+def learn_source(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]) -> Tokenizer:
+    """Of the source columns, and of the target too where both share one vocabulary."""
+    tags = sorted({tag for text in cells(examples, is_tags) for tag in split_tags(text)}) if any(is_tags) else []
+    texts = cells(examples, [not each for each in is_tags])
+    shared = (c.tokens.shared or c.task in config.ONE_SIDE) and c.task not in config.LABELLED
+    both = chain(texts, targets(examples)) if shared else texts
+    return Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
+
+
 def cells(examples: Iterable[Example], wanted: Sequence[bool]) -> Iterator[str]:
     """The texts of the source columns that are wanted."""
     for example in examples:
         yield from compress(example.source, wanted)
+
+
+def written_texts(examples: Iterable[Example], is_tags: Sequence[bool]) -> Iterator[str]:
+    """The targets, or the sources where there are none."""
+    return targets(examples) if has_targets(examples) else cells(examples, [not each for each in is_tags])
 
 
 def has_targets(examples: Iterable[Example]) -> bool:

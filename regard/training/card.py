@@ -81,11 +81,23 @@ def history(data: Prepared, start: Start, outcome: Outcome, seconds: float, para
         f"{c.tokens.target} ({data.vocabulary.target.size})",
         f"data: {len(data.train.items)} training and {len(data.valid.items)} validation examples, sha256 "
         f"`{data.data_hash}`",
+        *lineage(data, start, parameters),
         f"seed {c.train.seed}; {outcome.step} steps in {seconds:.0f} s ({outcome.why}); weights of step "
         f"{outcome.best_step}{', the mean of the last checkpoints' if outcome.averaged else ''}",
         f"computed in {start.precision} on {start.device}; threads: {start.threads}; processes: {start.world}",
         "versions: " + ", ".join(f"{name} {number}" for name, number in versions().items()),
         *data.notes,
+    ]
+
+
+def lineage(data: Prepared, start: Start, parameters: int) -> list[str]:
+    """The model that the run started from, if there was one."""
+    if (was := start.origin) is None:
+        return []
+    told = f"data sha256 `{was.data_hash}`" if was.data_hash else "its folder does not say on what data"
+    frozen = ", which did not change" if data.config.train.freeze else ""
+    return [
+        f"started from `{was.path}`, a {was.task} model ({told}): {was.kept:,} of {parameters:,} parameters{frozen}"
     ]
 
 

@@ -41,6 +41,9 @@ NAME = re.compile(r"step-(\d{8,18})")
 MOMENTS = ("exp_avg", "exp_avg_sq", "step")  # what AdamW remembers of each weight
 KILL_AT = "REGARD_KILL_AT"  # a drill: "before rename" or "before rename:3" ends the process there, the third time
 
+Frozen = frozenset[str]  # names of weights that do not learn, and of which an optimizer remembers nothing
+NONE: Frozen = frozenset()
+
 passed: dict[str, int] = {}
 
 
@@ -96,10 +99,10 @@ class Checkpoint:
 STANDING = TypeAdapter(Standing)
 
 
-def expected(standing: Standing, shapes: Shapes) -> dict[str, Shapes]:
+def expected(standing: Standing, shapes: Shapes, frozen: Frozen) -> dict[str, Shapes]:
     """The tensors that the files of a checkpoint must hold, for a model with weights of these shapes."""
     moments: Shapes = {f"{name}.{moment}": () if moment == "step" else shape for name, shape in shapes.items()
-                       for moment in MOMENTS}  # fmt: skip
+                       for moment in MOMENTS if name not in frozen}  # fmt: skip
     files = {"weights.safetensors": shapes, "optimizer.safetensors": moments}
     if standing.best_step is not None:
         files["best.safetensors"] = shapes
@@ -113,6 +116,8 @@ def moments(model: Model, optimizer: Optimizer) -> Weights:
     """A copy of what the optimizer remembers; a weight that never had a gradient has zeros, as if it began now."""
     found: Weights = {}
     for name, weight in model.named_parameters():
+        if not weight.requires_grad:
+            continue
         known: dict[str, Tensor] = optimizer.state.get(weight, {})
         for moment in MOMENTS:
             empty = torch.zeros(()) if moment == "step" else torch.zeros_like(weight)
@@ -121,8 +126,10 @@ def moments(model: Model, optimizer: Optimizer) -> Weights:
 
 
 def put_moments(model: Model, optimizer: Optimizer, found: Weights) -> None:
-    names = [name for name, _ in model.named_parameters()]
-    state = {number: {moment: found[f"{name}.{moment}"] for moment in MOMENTS} for number, name in enumerate(names)}
+    """Into the optimizer, whatever the order of its groups."""
+    names = {weight: name for name, weight in model.named_parameters()}
+    order = [names[weight] for group in optimizer.param_groups for weight in group["params"]]
+    state = {number: {moment: found[f"{name}.{moment}"] for moment in MOMENTS} for number, name in enumerate(order)}
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
@@ -222,7 +229,7 @@ class Checkpoints:
 
     # ── reading ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
-    def newest(self, run: str, shapes: Shapes) -> Checkpoint | None:
+    def newest(self, run: str, shapes: Shapes, frozen: Frozen = NONE) -> Checkpoint | None:
         """The newest checkpoint that is whole; of the newer ones it is told what is wrong with them."""
         if self.folder is None:
             return None
@@ -230,7 +237,7 @@ class Checkpoints:
         damaged: list[FolderError] = []
         for step in steps:
             try:
-                found = read(self.folder / f"step-{step:08}", run, shapes)
+                found = read(self.folder / f"step-{step:08}", run, shapes, frozen)
             except FolderError as error:
                 damaged.append(error)
                 continue
@@ -280,7 +287,7 @@ def write_part(path: Path, content: bytes) -> dict[str, Any]:
     return listing(content)
 
 
-def read(folder: Path, run: str, shapes: Shapes) -> Checkpoint:
+def read(folder: Path, run: str, shapes: Shapes, frozen: Frozen = NONE) -> Checkpoint:
     """A checkpoint, each part checked before the next is read: manifest, standing, names and shapes, numbers."""
     if folder.is_symlink() or not folder.is_dir():
         raise FolderError(f"{folder}: not a plain folder")
@@ -288,7 +295,7 @@ def read(folder: Path, run: str, shapes: Shapes) -> Checkpoint:
     standing = read_standing(folder / "state.json")
     if standing.run != run or standing.step != step_of(folder):
         raise FolderError(f"{folder}: belongs to another run or another step")
-    files = expected(standing, shapes)
+    files = expected(standing, shapes, frozen)
     for name in files:
         if not (folder / name).is_file():
             raise FolderError(f"{folder / name}: missing; the checkpoint is incomplete")

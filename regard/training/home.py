@@ -13,16 +13,25 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from regard import folder as folders
-from regard.config import Config
-from regard.data.vocabulary import Vocabulary
 from regard.errors import FolderError, MissingError, RegardError, UsageError
 from regard.folder import Shapes, read_text, remove, sync, write_file
 from regard.training.lock import locked
 
-OURS = ("checkpoints", "tokens", "model.safetensors", "README.md", "curves.svg", "metrics.jsonl", "times.jsonl",
+BODY = "body.safetensors"  # what a run took from another model: its first weights
+OURS = ("checkpoints", "tokens", BODY, "model.safetensors", "README.md", "curves.svg", "metrics.jsonl", "times.jsonl",
         "tensorboard", "config.toml", "tokenizer.json", "calibration.json", "run.json", "manifest.json")  # fmt: skip
 NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
 FRESH = ".tokens.new"  # the store of a run that has not yet begun
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The trained model that a run started from."""
+
+    path: str  # as it was given
+    task: str
+    data_hash: str | None  # of what it was trained on; none = its folder does not say
+    kept: int  # parameters taken from it
 
 
 @dataclass(frozen=True)
@@ -34,13 +43,14 @@ class Start:
     valid: str | None
     data_hash: str
     notes: tuple[str, ...]
-    files: dict[str, dict[str, str | int]]  # of config.toml and tokenizer.json: sha256 and bytes
+    files: dict[str, dict[str, str | int]]  # config.toml, tokenizer.json and first weights, if any: sha256 and bytes
     outline: str  # a hash of the names and shapes of the weights
     versions: dict[str, str]
     device: str
     precision: str
     threads: int
     world: int
+    origin: Origin | None = None
     format: int = folders.FORMAT
     seal: str = ""  # a hash of all the rest
 
@@ -144,7 +154,9 @@ def is_run(folder: Path) -> bool:
 def stillborn(folder: Path) -> bool:
     """Whether a run died here before all was laid out for its first step: nothing can be resumed, or lost."""
     begun = any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "manifest.json"))
-    laid_out = all((folder / name).exists() for name in ("tokens", "config.toml", "tokenizer.json"))
+    listed = tree_of(folder / "run.json").get("files")
+    needed = {"tokens", "config.toml", "tokenizer.json", *(listed if isinstance(listed, dict) else ())}
+    laid_out = all((folder / name).exists() for name in needed)
     return is_run(folder) and not begun and not laid_out
 
 
@@ -155,8 +167,10 @@ def finished(folder: Path) -> bool:
 
 
 def tidy(folder: Path) -> None:
-    """A finished run has no use for a copy of its data; it stays where a process died just before it was removed."""
+    """A finished run has no use for a copy of its data, nor for its first weights; they stay where a process died just
+    before they were removed."""
     remove(folder / "tokens")
+    remove(folder / BODY)
 
 
 def tree_of(path: Path) -> dict[str, Any]:
@@ -168,8 +182,8 @@ def tree_of(path: Path) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def claim(folder: Path, start: Start, c: Config, vocabulary: Vocabulary) -> None:
-    """The folder, empty of other runs, with all in it that a resumed run needs.
+def claim(folder: Path, start: Start, files: dict[str, bytes]) -> None:
+    """The folder, empty of other runs, with all in it that a resumed run needs: the store, and the start's files.
 
     run.json is replaced, never missing: from whatever moment a process dies, the folder is known as ours.
     """
@@ -180,8 +194,8 @@ def claim(folder: Path, start: Start, c: Config, vocabulary: Vocabulary) -> None
         write_file(folder / "run.json", start_bytes(start))
         remove(folder / "manifest.json")
         (folder / FRESH).rename(folder / "tokens")
-        write_file(folder / "config.toml", folders.config_bytes(c))
-        write_file(folder / "tokenizer.json", folders.vocabulary_bytes(vocabulary))
+        for name, content in files.items():
+            write_file(folder / name, content)
         sync(folder)
     except OSError as error:
         raise RegardError(f"{folder}: can not be made or cleared: {error.strerror}") from None
@@ -191,7 +205,7 @@ def claim(folder: Path, start: Start, c: Config, vocabulary: Vocabulary) -> None
 
 
 def changed_files(folder: Path, start: Start) -> list[str]:
-    """config.toml and tokenizer.json, where they are not what the run was started with."""
+    """The files of the start, where they are not what the run was started with."""
     found = []
     for name, listed in start.files.items():
         try:

@@ -19,6 +19,7 @@ from regard.training.keep import Keeper, restore
 from regard.training.pace import LAST
 from regard.training.prepare import Part, Prepared
 from regard.training.progress import Report
+from regard.training.rates import optimizer_of
 from regard.training.schedule import learning_rate
 from regard.training.stop import Abandoned, Stop
 from regard.training.stream import Place, updates
@@ -65,9 +66,7 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
     t = data.config.train
     report, keep, stop, team, checkpoints = crew.report, crew.keep, crew.stop, crew.team, crew.checkpoints
     model.to(crew.where).train()
-    optimizer = torch.optim.AdamW(
-        model.parameters(), lr=t.learning_rate, betas=(t.beta1, t.beta2), weight_decay=t.weight_decay, fused=True
-    )
+    optimizer = optimizer_of(model, t)
     standing = begin.standing if begin else Standing()
     if begin is not None:
         restore(model, begin.weights)
@@ -100,7 +99,7 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
         step += 1
         rate = learning_rate(t, step)
         for group in optimizer.param_groups:
-            group["lr"] = rate
+            group["lr"] = rate * group["share"]
         sums = learner.gradients(step, batches)
         total, count, *asked = team.sum([sums.total, sums.count, *stop.asked()])
         for weight in model.parameters():

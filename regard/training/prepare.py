@@ -21,7 +21,7 @@ from regard.data.read import Columns, Example
 from regard.data.shards import HashedFile, Layout, Rows, Shards, Writer, Written, id_width
 from regard.data.spool import Spool, spool
 from regard.data.text import Pages, divided, is_running, write_down
-from regard.data.tokens import CLASS, END
+from regard.data.tokens import CLASS, END, UNKNOWN, Tokenizer
 from regard.data.vocabulary import Vocabulary, learn
 from regard.errors import ConfigError, DataError, FolderError, RegardError
 from regard.tasks.choose import task
@@ -37,6 +37,7 @@ ENOUGH = int(MOST / HELD_OUT) + 1  # different sources beyond which as many are 
 PORTION = 4096  # examples turned into numbers at a time …
 PICTURES = 64  # … and pictures …
 TOKENS = 1 << 20  # … and tokens of running text, about
+MANY = 0.01  # of the tokens, from which on it is told that a kept vocabulary does not know them
 
 __all__ = ["Part", "Prepared", "changed", "hashes", "missing", "prepare", "reopen"]
 
@@ -63,11 +64,16 @@ class Prepared:
     data_hash: str
 
 
-def prepare(c: config.Config, path: str, valid_path: str | None, store: Path) -> Prepared:
-    """Reads, splits, learns the tokens from the training part alone, and writes the numbers into the store."""
+def prepare(
+    c: config.Config, path: str, valid_path: str | None, store: Path, known: Tokenizer | None = None
+) -> Prepared:
+    """Reads, splits, learns the tokens from the training part alone, and writes the numbers into the store.
+
+    Where the source's tokens are `known`, they are taken as they are.
+    """
     made = stored.make(store)
     try:
-        vocabulary, notes = fill(c, path, valid_path, store)
+        vocabulary, notes = fill(c, path, valid_path, store, known)
         return opened(c, vocabulary, store, stored.contents(store), notes)
     except BaseException:
         with suppress(OSError):  # what could not be used leaves nothing behind
@@ -91,12 +97,17 @@ def opened(c: config.Config, vocabulary: Vocabulary, store: Path, found: Content
     return Prepared(c, vocabulary, task(c, vocabulary), train, valid, notes, found.data_hash)
 
 
-def fill(c: config.Config, path: str, valid_path: str | None, store: Path) -> tuple[Vocabulary, list[str]]:
+def fill(
+    c: config.Config, path: str, valid_path: str | None, store: Path, known: Tokenizer | None
+) -> tuple[Vocabulary, list[str]]:
     """All that stands between the data files and a store that is whole."""
     paths = [path] if valid_path is None else [path, valid_path]
     files = hashes(*paths)
     train, valid, notes = sides(c, path, valid_path, store)
-    vocabulary = learn(train, c, tag_columns(train.table.source_names, c))
+    is_tags = tag_columns(train.table.source_names, c)
+    if known is not None and any(is_tags) and not known.tags:
+        raise ConfigError("data.tags: the model that this run starts from knows no tags")
+    vocabulary = learn(train, c, is_tags, known)
     notes = notes + remarks(task(c, vocabulary), train, valid)
     digest = hashlib.sha256()
     parts = [
@@ -109,6 +120,9 @@ def fill(c: config.Config, path: str, valid_path: str | None, store: Path) -> tu
     told = Contents(parts[0].layout, parts[1].layout, train.table.path, valid.table.path, digest.hexdigest(),
                     stored.vocabulary_hash(vocabulary), files)  # fmt: skip
     stored.seal(store, told, [each for part in parts for each in part.written])
+    if known is not None and parts[0].unknown >= MANY:
+        notes.append(f"warning: {path}: {100 * parts[0].unknown:.0f} % of the source's tokens are unknown to the model "
+                     "that this run starts from")  # fmt: skip
     return vocabulary, [*notes, *(note for part in parts for note in part.notes)]
 
 
@@ -256,6 +270,7 @@ class Numbered:
     layout: Layout
     written: list[Written]
     notes: list[str]
+    unknown: float  # share of the source's tokens
 
 
 def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path, name: str, digest: Any) -> Numbered:
@@ -265,11 +280,13 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     writer = Writer(store, name, id_width(largest))
     texts = HashedFile(store / "valid.jsonl") if name == "valid" else None
     bad: list[str] = []  # why examples were left out
+    unknown, tokens = 0, 0
     for portion in portions(side, portion_size(c)):
         portion, rows = encode_usable(asked, portion, side.table, bad if c.data.skip_bad else None)
         digest.update("".join(map(imprint, portion)).encode())
         if rows is None:
             continue
+        unknown, tokens = unknown + int((rows.source.ids == UNKNOWN).sum()), tokens + len(rows.source.ids)
         fits = np.ones(len(rows), np.bool_) if asked.any_length else fitting(rows, c.limits)
         writer.add(rows.rows(fits))
         if texts is not None:
@@ -277,7 +294,8 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     digest.update(b"\x1d")
     layout = writer.close()
     written = [*writer.written, *([texts.close()] if texts is not None else [])]
-    return Numbered(layout, written, [*skipped(side, bad), *left_out(side, sum(layout.counts), c.limits, len(bad))])
+    notes = [*skipped(side, bad), *left_out(side, sum(layout.counts), c.limits, len(bad))]
+    return Numbered(layout, written, notes, unknown / max(1, tokens))
 
 
 def portion_size(c: config.Config) -> int:

@@ -12,8 +12,9 @@ from rich.text import Text
 from regard import config
 from regard import folder as folders
 from regard.data.read import escape
+from regard.data.tokens import Tokenizer
 from regard.data.vocabulary import Vocabulary
-from regard.errors import FolderError, Interrupted, RegardError, UsageError
+from regard.errors import ConfigError, FolderError, Interrupted, RegardError, UsageError
 from regard.models.build import build, refuse_giants
 from regard.models.model import Model
 from regard.models.threads import threads
@@ -25,6 +26,7 @@ from regard.training.checkpoint import Checkpoint, Checkpoints, Standing, read
 from regard.training.device import device, native_bf16, precision
 from regard.training.events import refuse_eventless
 from regard.training.home import (
+    BODY,
     FRESH,
     Start,
     changed_files,
@@ -49,6 +51,7 @@ from regard.training.prepare import Prepared, changed, missing, prepare, reopen
 from regard.training.progress import Report
 from regard.training.stop import Abandoned, Stop, stopping
 from regard.training.team import Team, attempt, gathered
+from regard.training.transfer import Body, frozen, kept_weights, origin, put, read_kept
 from regard.training.update import out_of_memory
 from regard.view.terminal import console
 
@@ -72,6 +75,7 @@ class Ready:
 
     data: Prepared
     start: Start
+    kept: folders.Weights  # of another model, from which this one starts; empty where it starts from none
 
 
 def train(
@@ -83,15 +87,19 @@ def train(
     quiet: bool = False,
     command: str = "regard.train",
     notes: tuple[str, ...] = (),
+    body: Body | None = None,
 ) -> tuple[Trained, Evaluation | None]:
     """Trains on a file as the config says; with `out`, leaves a folder there that can be resumed and, at last, run.
 
-    `notes` tell how the config came about; what may surprise is said at once, and all of it stands on the card.
+    `notes` tell how the config came about; what may surprise is said at once, and all of it stands on the card. With a
+    `body`, the run starts from the weights of a trained model, and keeps its tokens.
 
     Of several processes only the first has scores to give.
     """
     device(c.train)
     deciding(c)  # what can not end well is refused before the data are read
+    if c.train.freeze and body is None:
+        raise ConfigError("train.freeze: there is nothing to keep as it is without --from MODEL")
     folder = None if out is None else Path(out)
     refuse_eventless(c.train, folder)
     with gathered() as team, stopping(team.many) as stop, ExitStack() as stack:
@@ -106,8 +114,8 @@ def train(
             store = Path(stack.enter_context(TemporaryDirectory())) if folder is None else folder / FRESH
             refuse_others(folder, force)
             say(scene)
-            data = prepared(c, path, valid, store, scene)
-            ready = begin(replace(data, notes=[*notes, *data.notes]), (path, valid, command), scene)
+            data = prepared(c, path, valid, store, scene, None if body is None else body.vocabulary.source)
+            ready = begin(replace(data, notes=[*notes, *data.notes]), (path, valid, command), scene, body)
         team.wait()  # until the first has written what all read
         return go(ready if team.first else opened(scene), scene)
 
@@ -124,12 +132,14 @@ def resume(out: str | Path, quiet: bool = False) -> tuple[Trained, Evaluation | 
 # ── before the loop ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def prepared(c: config.Config, path: str, valid: str | None, store: Path, scene: Scene) -> Prepared:
+def prepared(
+    c: config.Config, path: str, valid: str | None, store: Path, scene: Scene, known: Tokenizer | None
+) -> Prepared:
     """The data as numbers; a signal ends this at once, nothing being trained that could be lost."""
     stop = scene.stop
     try:
         with reading(path, scene.quiet), stop.abandoning():
-            return prepare(c, path, valid, store)
+            return prepare(c, path, valid, store, known)
     except Abandoned:
         assert stop.heard is not None
         raise Interrupted(f"{stop.interruption} before the first step; nothing is trained yet", stop.heard) from None
@@ -157,23 +167,26 @@ def reading(path: str, quiet: bool) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def begin(data: Prepared, words: tuple[str, str | None, str], scene: Scene) -> Ready:
+def begin(data: Prepared, words: tuple[str, str | None, str], scene: Scene, body: Body | None) -> Ready:
     """Writes down, where there is a folder, all that the run could be resumed from."""
     c, (path, valid, command) = data.config, words
     shapes = refuse_giants(c, data.vocabulary.source.size, data.vocabulary.target.size)
+    kept = {} if body is None else kept_weights(body, c, data.vocabulary, folders.shapes_of(shapes))
+    files = {"config.toml": folders.config_bytes(c), "tokenizer.json": folders.vocabulary_bytes(data.vocabulary)}
+    files |= {BODY: folders.weights_bytes(kept)} if kept else {}
     where = device(c.train)
     with threads(shapes, c.train.threads) as count:
         start = Start(
             command=command, data=path, valid=valid, data_hash=data.data_hash, notes=tuple(data.notes),
-            files={"config.toml": folders.listing(folders.config_bytes(c)),
-                   "tokenizer.json": folders.listing(folders.vocabulary_bytes(data.vocabulary))},
+            files={name: folders.listing(content) for name, content in files.items()},
             outline=outline(folders.shapes_of(shapes)), versions=versions(), device=named_device(c),
             precision=precision(c.train, where), threads=count, world=scene.team.share.world,
+            origin=None if body is None else origin(body, kept),
         )  # fmt: skip
     if scene.folder is None:
-        return Ready(data, start)
-    claim(scene.folder, start, c, data.vocabulary)
-    return Ready(reopened(c, data.vocabulary, scene.folder, start), start)
+        return Ready(data, start, kept)
+    claim(scene.folder, start, files)
+    return Ready(reopened(c, data.vocabulary, scene.folder, start), start, kept)
 
 
 def named_device(c: config.Config) -> str:
@@ -206,7 +219,7 @@ def opened(scene: Scene) -> Ready:
         refuse_changes(folder, ["this version of regard builds a model of another shape from config.toml"])
     if scene.team.first:
         warn_of_differences(start, scene)
-    return Ready(reopened(c, vocabulary, folder, start), start)
+    return Ready(reopened(c, vocabulary, folder, start), start, read_kept(folder, shapes))
 
 
 def reopened(c: config.Config, vocabulary: Vocabulary, folder: Path, start: Start) -> Prepared:
@@ -233,6 +246,7 @@ def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
     """The loop, and at its end the scores and the folder."""
     c, vocabulary = ready.data.config, ready.data.vocabulary
     model = build(c, vocabulary.source.size, vocabulary.target.size)
+    put(model, ready.kept, c.train.freeze)
     with tuned(), threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
         crew, checkpoint = crew_of(ready, model, scene)
         try:
@@ -258,10 +272,10 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
     writing = scene.folder if team.first else None
     run = identity(scene.folder) if scene.folder else ""
     checkpoints = Checkpoints(writing, t)
-    found = checkpoints.newest(run, folders.shapes_of(model))
+    found = checkpoints.newest(run, folders.shapes_of(model), frozen(model))
     step = team.told(found.standing.step if found else 0)
     if step and not team.first and scene.folder is not None:
-        found = read(scene.folder / "checkpoints" / f"step-{step:08}", run, folders.shapes_of(model))
+        found = read(scene.folder / "checkpoints" / f"step-{step:08}", run, folders.shapes_of(model), frozen(model))
     standing = found.standing if found else Standing()
     stop.minutes = t.minutes if team.first else None
     stop.clock.before, stop.ending = standing.seconds, standing.ending
@@ -291,9 +305,16 @@ def announcement(ready: Ready, parameters: int, checkpoint: Checkpoint | None, w
     ending = f" (or until {t.patience} validations bring nothing better)" if t.patience else ""
     threads = f"{start.threads} thread{'s' if start.threads > 1 else ''}"
     crowd = f" in each of {world} processes" if world > 1 else ""
-    return (f"{again}training {data.config.preset or 'a model'} ({parameters:,} parameters) on "
-            f"{len(data.train.items):,} examples for {t.steps:,} steps{ending}, validating on {judged} others every "
+    return (f"{again}training {data.config.preset or 'a model'} ({parameters:,} parameters{taken(start, parameters)}) "
+            f"on {len(data.train.items):,} examples for {t.steps:,} steps{ending}, validating on {judged} others every "
             f"{t.validate_steps:,}, in {start.precision} on {start.device} with {threads}{crowd}")  # fmt: skip
+
+
+def taken(start: Start, parameters: int) -> str:
+    """How many of the parameters come from another model, if any do."""
+    if start.origin is None:
+        return ""
+    return f"; from a {start.origin.task} model {start.origin.kept:,} kept, {parameters - start.origin.kept:,} new"
 
 
 def plan_of(data: Prepared) -> Plan:

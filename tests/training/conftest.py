@@ -137,6 +137,11 @@ def runs(copy_file: Path) -> Runs:
     return Runs(str(copy_file))
 
 
+@pytest.fixture(scope="session", name="in_child")
+def in_child_fixture() -> Callable[[Callable[[], Any]], int]:
+    return in_child
+
+
 @pytest.fixture(scope="session")
 def in_a_team() -> Callable[..., list[int]]:
     return together
