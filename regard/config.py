@@ -634,9 +634,9 @@ def said(file: str | Path | None, words: list[str]) -> Tree:
     return tree
 
 
-def preset_task(name: str) -> str:
-    """The task that a preset is made for."""
-    return str(parse_toml(preset_text(name), f"preset {name}").get("task", "transduce"))
+def preset_says(name: str) -> Tree:
+    """What stands in a preset's file: no task where any will do."""
+    return parse_toml(preset_text(name), f"preset {name}")
 
 
 def asked_task(from_file: Tree, words: list[str]) -> object:

@@ -287,14 +287,16 @@ def configured(
     """
     said = config.said(file, list(given))
     data = said.get("data", {})
-    ground = preset or said.get("preset")
-    task = str(said.get("task") or (config.preset_task(str(ground)) if ground else ""))
+    name = preset or said.get("preset")
+    ground = config.preset_says(str(name)) if name else {}
+    task = str(said.get("task") or ground.get("task", ""))
     try:
         asked = config.Data.model_validate(data)
     except ValueError:  # the config says what is wrong with it
         return Configured((resolve or config.resolve)(preset, file, list(given)))
     found = guess(path, Columns(asked.source, asked.target), task, asked.images)
-    open_tokens = bool(found.tokens) and not ground and "tokens" not in said and resolve is None
+    settled = "tokens" in said or "source" in ground.get("tokens", {}) or resolve is not None
+    open_tokens = bool(found.tokens) and not settled
     why = (*found.why, *([found.why_tokens] if open_tokens else []))
     guessed = [*guessed_words(found, data, not task, open_tokens)]
     try:
