@@ -54,7 +54,7 @@ Align = Annotated[bool, typer.Option("--align/--no-align", help="In JSON: what e
 Breaks = Annotated[bool, typer.Option("--breaks", help="generate: line breaks as they are, else they are \\n.")]
 Format = Annotated[str, typer.Option(help="lines, tsv or jsonl. Default: by --input-column and the first line.")]
 Images = Annotated[str | None, typer.Option(metavar="FILE.npz", help="Pictures; the source column has their rows.")]
-Kinds = Annotated[str | None, typer.Option(help="characters, bytes, words, bpe or unigram; or SOURCE,TARGET")]
+Kinds = Annotated[str | None, typer.Option(help="characters, bytes, words, spelled, bpe or unigram; or SOURCE,TARGET")]
 Valid = Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")]
 InputColumn = Annotated[str, typer.Option("--input-column", help="Read these columns by name or position: lemma,tags")]
 LengthPenalty = Annotated[
@@ -254,7 +254,8 @@ def train(
     )
     if tokens is not None:
         left, _, right = tokens.partition(",")
-        words += [f"tokens.source={left}", f"tokens.target={right or left}"]
+        written = right or (left if left != "spelled" else "")  # which is for reading alone
+        words += [f"tokens.source={left}", *([f"tokens.target={written}"] if written else [])]
     made, body = configured(file, preset, config_file, words + (settings or []), start_from)
     from regard.training.run import train as run_training
 

@@ -509,6 +509,8 @@ def check_head(c: Config) -> None:
         if c.head.crf and c.train.label_smoothing:
             refuse("train.label_smoothing", "a chain (head.crf) gives whole labellings a probability, not each label")
         c.data.refuse_idle(("max_target",), "data", "there are as many labels as tokens: data.max_source bounds both")
+    if c.head.pool == "class" and getattr(c.encoder, "directions", "") == "backward":
+        refuse("head.pool", "class is the state at the end, and what reads backwards has read nothing there")
     if c.task in READING and c.task != "fill" and c.embedding.tie_output:
         refuse("embedding.tie_output", f"the task {c.task} predicts no tokens, so there is nothing to tie")
     if c.task in ONE_SIDE and c.train.label_smoothing:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.score.intervals import Bootstrap, FloatArray, percentile_interval, resample, wilson_interval
+from regard.score.intervals import Bootstrap, percentile_interval, wilson_interval
 from regard.score.metrics import Metric
 
 Counts = NDArray[np.int64]
@@ -60,31 +60,27 @@ def classified(given: Sequence[str], true: Sequence[str], samples: int = 1000, s
     low, high = wilson_interval(right, max(len(pairs), 1))
     metrics = {
         "accuracy": Metric("accuracy", 100.0 * right / max(len(pairs), 1), low, high, True, "interval:wilson"),
-        "macro_f1": macro_f1(pairs, table, Bootstrap(seed, samples)),
+        "macro_f1": macro_f1(pairs, len(labels), Bootstrap(seed, samples)),
     }
     confusion = Confusion(labels, tuple(tuple(row) for row in table.tolist()))
     return Labelled(metrics, confusion, 100.0 * max(counts.values(), default=0) / max(len(pairs), 1))
 
 
-def macro_f1(pairs: Counts, table: Counts, bootstrap: Bootstrap) -> Metric:
+def macro_f1(pairs: Counts, size: int, bootstrap: Bootstrap) -> Metric:
     """The mean of F1 = 2 · right / (given + true) over the labels that occur among the true ones."""
-    size, value = len(table), float(mean_f1(table[None])[0])
-    low, high, signature = None, None, "f1:macro"
+    value, low, high, signature = mean_f1(pairs, size), None, None, "f1:macro"
     if bootstrap.samples > 0 and len(pairs) > 1:
-        cells = np.unique(pairs[:, 0] * size + pairs[:, 1], return_inverse=True)
-        rows = np.eye(len(cells[0]))[cells[1]]
-        sums = np.zeros((bootstrap.samples, size * size))
-        sums[:, cells[0]] = resample(rows, bootstrap)
-        low, high = percentile_interval(mean_f1(sums.reshape(-1, size, size)))
+        draw = np.random.default_rng(bootstrap.seed)
+        drawn = [mean_f1(pairs[draw.integers(len(pairs), size=len(pairs))], size) for _ in range(bootstrap.samples)]
+        low, high = percentile_interval(np.array(drawn))
         signature += f"|bs:{bootstrap.samples}|seed:{bootstrap.seed}"
     return Metric("macro_f1", value, low, high, True, signature)
 
 
-def mean_f1(tables: Counts | FloatArray) -> FloatArray:
-    """Tables of confusions (samples, labels, labels) to scores in percent, (samples,)."""
-    right = np.diagonal(tables, axis1=1, axis2=2).astype(np.float64)
-    true, given = tables.sum(2), tables.sum(1)
-    scores = 2 * right / np.maximum(true + given, 1)
+def mean_f1(pairs: Counts, size: int) -> float:
+    """Numbers of true and given labels, of so many kinds, to a score in percent."""
+    right = np.bincount(pairs[pairs[:, 0] == pairs[:, 1], 0], minlength=size)
+    true, given = (np.bincount(column, minlength=size) for column in pairs.T)
     occurs = true > 0
-    mean: FloatArray = 100.0 * (scores * occurs).sum(1) / np.maximum(occurs.sum(1), 1)
-    return mean
+    scores = 2.0 * right[occurs] / (true + given)[occurs]
+    return 100.0 * float(scores.mean()) if len(scores) else 0.0

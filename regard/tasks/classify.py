@@ -33,7 +33,7 @@ class Classify(Reads):
         assert model.head is not None
         read = model(batch)
         pooled_BD = model.head(read.states_BTD, read.mask_BT)
-        return token_loss(model.output, pooled_BD[:, None], batch.label_BT, self.smoothing(model))
+        return token_loss(model.output, pooled_BD[:, None], batch.label_BT, self.smoothing(model), len(SPECIALS))
 
     def remarks(self, train: Iterable[Example], valid: Iterable[Example]) -> list[str]:
         """How the labels are spread; one label alone is refused, because there is nothing to tell apart."""

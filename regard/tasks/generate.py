@@ -186,13 +186,14 @@ class Generate(Transduce):
         total = sum(found, NOTHING_JUDGED)
         texts = [example.source[0] if example.target is None else example.target for example in examples]
         sums = np.array([each.total for each in found])
-        metrics = {
-            each.name: each
-            for each in (
-                ratio("loss_per_character", sums, np.array([len(text) for text in texts]), intervals),
-                ratio("bits_per_byte", sums / math.log(2), np.array([len(text.encode()) for text in texts]), intervals),
-            )
-        }
+        metrics = {}
+        if self.vocabulary.target.kind != "words":  # which do not tell all of a text: unknown ones, and white space
+            metrics = {
+                "loss_per_character": ratio("loss_per_character", sums, [len(text) for text in texts], intervals),
+                "bits_per_byte": ratio(
+                    "bits_per_byte", sums / math.log(2), [len(text.encode()) for text in texts], intervals
+                ),
+            }
         facts = {
             "loss": total.loss,
             "perplexity": perplexity(total.total, max(total.count, 1)),

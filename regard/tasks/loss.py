@@ -19,15 +19,19 @@ from regard.tasks.task import Loss
 ROWS = 1024  # positions whose logits exist at a time when nothing is learnt
 
 
-def token_loss(output: Output, states_BTD: Tensor, label_BT: Tensor, smoothing: float) -> Loss:
-    """Cross-entropy over all labels that are not padding, smoothed towards the uniform distribution."""
+def token_loss(output: Output, states_BTD: Tensor, label_BT: Tensor, smoothing: float, first: int = 0) -> Loss:
+    """Cross-entropy over all labels that are not padding, smoothed towards the uniform distribution.
+
+    What stands before `first` is never an answer and takes no part.
+    """
     real_N = (label_BT.flatten() != PAD).nonzero()[:, 0]
     states_ND = states_BTD.flatten(0, 1).index_select(0, real_N)
-    label_N = label_BT.flatten().index_select(0, real_N)
+    label_N = label_BT.flatten().index_select(0, real_N) - first
     if is_plain():
-        total = F.cross_entropy(output(states_ND), label_N, reduction="sum", label_smoothing=smoothing)
+        logits_NV = output(states_ND)[:, first:]
+        total = F.cross_entropy(logits_NV, label_N, reduction="sum", label_smoothing=smoothing)
     else:
-        total = chunked_loss(states_ND, output.weight, output.bias, label_N, smoothing)
+        total = chunked_loss(states_ND, output.weight[first:], output.bias[first:], label_N, smoothing)
     return Loss(total, len(real_N))
 
 

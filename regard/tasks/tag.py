@@ -98,7 +98,7 @@ class Tag(Reads):
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
         states_BTD = model(batch).states_BTD
         if model.head is None:
-            return token_loss(model.output, states_BTD, batch.label_BT, self.smoothing(model))
+            return token_loss(model.output, states_BTD, batch.label_BT, self.smoothing(model), FIRST)
         assert isinstance(model.head, Chain)
         real_BT = batch.label_BT != PAD
         emissions = model.output(side_by_side(states_BTD, real_BT))[..., FIRST:].float()

@@ -197,7 +197,11 @@ def try_mean(data: Prepared, model: Model, crew: Crew, step: int) -> bool:
 
 
 def few(part: Part, count: int) -> Part:
-    return Part(part.path, part.examples[:count], part.items[:count])
+    """So many examples, spread over all of them: a file may be sorted."""
+    if len(part.items) <= count:
+        return part
+    places = [number * len(part.items) // count for number in range(count)]
+    return Part(part.path, [part.examples[place] for place in places], [part.items[place] for place in places])
 
 
 def figure(found: Evaluation, metric: str) -> float:
