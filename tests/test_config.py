@@ -485,3 +485,8 @@ def test_columns_are_said_as_on_the_command_line() -> None:
 def test_none_takes_a_setting_back() -> None:
     assert config.resolve("rnn", words=["encoder.embedding=none", "train.patience=none"]).encoder.embedding is None
     assert config.resolve("rnn", words=["encoder.position=none"]).encoder.position == "none"
+
+
+def test_what_reads_backwards_has_read_nothing_at_the_end() -> None:
+    with pytest.raises(ConfigError, match=r"head\.pool: class is the state at the end"):
+        config.resolve("rnn", None, ["task=classify", "head.pool=class", "encoder.directions=backward"])

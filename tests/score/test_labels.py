@@ -61,3 +61,10 @@ def test_many_labels_are_not_all_shown() -> None:
 def test_unequal_numbers_are_refused() -> None:
     with pytest.raises(ValueError, match="argument"):
         classified(["a"], ["a", "b"])
+
+
+def test_many_labels_take_no_table_for_each_resample() -> None:
+    labels = [f"label {number % 900}" for number in range(1800)]
+    found = classified(labels, labels[1:] + labels[:1], samples=50)
+    assert found.metrics["macro_f1"].value == 0.0
+    assert classified(labels, labels, samples=50).metrics["macro_f1"].low == 100.0

@@ -168,6 +168,15 @@ def test_scores_are_by_token_character_and_byte() -> None:
     assert not character.higher_is_better
 
 
+def test_words_do_not_tell_all_of_a_text_so_nothing_is_said_of_its_characters() -> None:
+    model = small("decoder", "tokens.source=words", "tokens.target=words")
+    examples = [Example(("",), "abc new", 1)]
+    items = [model.task.encode(each, ".") for each in examples]
+    found = model.task.evaluate(model.model, items, examples, Wish())
+    assert not found.metrics
+    assert found.facts["loss"] > 0
+
+
 # ── texts that go on ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -12,17 +12,18 @@ import torch
 
 from regard import config
 from regard.data.batch import Batch
+from regard.data.read import Example
 from regard.errors import ConfigError, DivergedError
 from regard.models.build import build
 from regard.models.model import Model
 from regard.score import Metric
-from regard.tasks.task import Evaluation, Loss
+from regard.tasks.task import Evaluation, Item, Loss
 from regard.tasks.transduce import Transduce
 from regard.training import loop as loop_module
 from regard.training.checkpoint import Checkpoints
 from regard.training.device import autocast, device, precision
 from regard.training.keep import Keeper, snapshot
-from regard.training.loop import MOST_BAD_STEPS, Crew, Outcome, loop
+from regard.training.loop import MOST_BAD_STEPS, Crew, Outcome, few, loop
 from regard.training.prepare import Part, Prepared, prepare
 from regard.training.progress import Report
 from regard.training.stop import Stop
@@ -322,3 +323,15 @@ def test_bf16_only_where_it_is_wanted(data: Data) -> None:
     assert run.numbers == "bf16"
     run.go()
     assert all(weight.dtype == torch.float32 for weight in run.weights().values())
+
+
+def test_a_validation_is_spread_over_a_file_that_may_be_sorted() -> None:
+    part = Part(
+        "x",
+        [Example((str(number),), "y", number) for number in range(10)],
+        [Item((number,), ()) for number in range(10)],
+    )
+    found = few(part, 4)
+    assert [example.line for example in found.examples] == [0, 2, 5, 7]
+    assert [item.source for item in found.items] == [(0,), (2,), (5,), (7,)]
+    assert few(part, 10) is part
