@@ -100,6 +100,14 @@ def speaker(place: Path) -> Path:
     return place / "speaker"
 
 
+@pytest.fixture(scope="module")
+def numbered(place: Path) -> Path:
+    """A model of the task generate whose positions are learned: 17 places; treat it as read-only."""
+    words = ["task=generate", "decoder.width=16", "decoder.layers=1", "generate.block=16", *QUICK]
+    regard.train(place / "texts.txt", out=place / "numbered", preset="conv", settings=words)
+    return place / "numbered"
+
+
 def made(body: Body, *words: str, preset: str | None = None) -> config.Config:
     return resolve(body, preset, None, list(words))
 
@@ -159,6 +167,34 @@ def test_learned_positions_bound_the_length(place: Path, tmp_path: Path) -> None
     assert made(found, "task=classify").data.max_source == 9
     with pytest.raises(ConfigError, match=r"data.max_source: found 12, .* with 9; it has learned positions for so"):
         made(found, "task=classify", "data.max_source=12")
+
+
+@pytest.mark.parametrize(
+    ("task", "longest"),
+    [("classify", (16, 256)), ("tag", (16, 256)), ("embed", (16, 256)), ("extract", (16, 256)), ("transduce", (8, 7))],
+)
+def test_learned_positions_of_running_text_are_divided(numbered: Path, task: str, longest: tuple[int, int]) -> None:
+    found = read_body(numbered)
+    c = made(found, f"task={task}")
+    assert (c.data.max_source, c.data.max_target, c.places) == (*longest, found.config.places)
+    with pytest.raises(ConfigError, match=r"data.max_source.*: found room for .* places, but .* positions for 17"):
+        made(found, f"task={task}", "data.max_source=12")
+
+
+def test_learned_positions_may_be_divided_otherwise(numbered: Path, tmp_path: Path) -> None:
+    found = read_body(numbered)
+    assert made(found, "task=transduce", "data.max_source=12", "data.max_target=3").places == 17
+    with pytest.raises(ConfigError, match=r"generate.block: found room for 9 places, .* positions for 17; the task"):
+        made(found, "task=generate", "generate.block=8")
+    words = ["task=transduce", "data.max_source=12", "data.max_target=3"]
+    written = replace(found, config=made(found, *words))
+    assert made(written, "task=transduce").data.max_source == 12
+    back = made(written, "task=generate")
+    assert (back.row, back.places, back.data) == (16, 17, config.Data())
+    short = replace(found, config=made(found, "task=generate").model_copy(update={"generate": config.Generate(block=2)}))
+    assert made(short, "task=classify").data.max_source == 2
+    with pytest.raises(UsageError, match=r"learned positions for 3 places, and the task transduce needs at least 4"):
+        made(short, "task=transduce")
 
 
 def test_a_preset_only_adds_a_decoder(body: Body, place: Path, translator: Path) -> None:
@@ -268,6 +304,11 @@ def test_tags_that_the_body_does_not_know(place: Path, filled: Path, tmp_path: P
         ("filled", ["task=tag", "head.crf=true", "train.layer_decay=0.5"], "tags.tsv"),
         ("speaker", ["task=generate", "generate.block=8"], "texts.txt"),
         ("speaker", ["task=classify"], "labels.tsv"),
+        ("numbered", ["task=classify"], "labels.tsv"),
+        ("numbered", ["task=tag"], "tags.tsv"),
+        ("numbered", ["task=embed"], "pairs.tsv"),
+        ("numbered", ["task=transduce"], "pairs.tsv"),
+        ("numbered", ["task=generate"], "texts.txt"),
         ("filled", ["task=transduce", "decoder.kind=recurrent", "decoder.width=16"], "pairs.tsv"),
     ],
 )
