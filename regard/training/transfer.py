@@ -1,7 +1,7 @@
 """The folder of a trained model in, what a new run keeps of it out: the config of its body, its tokens, its weights.
 
 The body is what reads: the source's embeddings and the encoder, or all of a decoder that stands alone. The head and the
-output layer are made anew, unless the new task predicts the same tokens as the old one.
+output layer are made anew, unless the new task predicts the same tokens or labels as the old one by the same head.
 """
 
 from dataclasses import dataclass
@@ -233,8 +233,12 @@ def kept_names(body: Body, c: Config, vocabulary: Vocabulary) -> tuple[str, ...]
     names: tuple[str, ...] = READS
     if "decoder" in sides(c, body):
         names += WRITES if same_tokens or body.reads_alone else WRITES[1:]
-    same_words = WORDS.get(c.task, c.task) == WORDS.get(body.config.task)
-    return names + SAME_TOKENS if same_words and same_tokens else names
+    return names + SAME_TOKENS if same_tokens and predicted(c) == predicted(body.config) else names
+
+
+def predicted(c: Config) -> tuple[object, ...]:
+    """What the head and the output layer were made for, but for the tokens or labels."""
+    return WORDS.get(c.task, c.task), c.head.pool, c.head.crf, c.head.width
 
 
 def origin(body: Body, kept: Weights) -> Origin:
