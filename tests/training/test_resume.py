@@ -404,7 +404,10 @@ def test_other_versions_are_a_warning(stopped: Path, monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     ("task", "said"),
-    [("tag", "the numbers equal but for rounding"), ("embed", "the numbers are not: the task embed tells a text apart")],
+    [
+        ("tag", "the numbers equal but for rounding"),
+        ("embed", "the numbers are not: the task embed tells a text apart"),
+    ],
 )
 def test_what_another_number_of_processes_changes(stopped: Path, task: str, said: str) -> None:
     start = replace(home.read_start(stopped), world=2)
