@@ -442,6 +442,16 @@ class Config(Section):
         return self.generate.block * (self.generate.carry or (8 if self.decoder.kind == "recurrent" else 1))
 
     @property
+    def places(self) -> int:
+        """Tokens that a decoder meets in a row at most, ends counted; learned positions are a vector for each."""
+        if self.task == "generate":
+            return self.row + 1
+        written = self.data.max_target + 1
+        if self.encoder.kind != "none":
+            return written
+        return self.data.max_source + 1 + (0 if self.task in READING else written)
+
+    @property
     def endless(self) -> bool:
         """Whether a decoder can write on for ever: its state does not grow, and no place has a number."""
         return self.decoder.kind != "attention" and getattr(self.decoder, "position", "none") == "none"

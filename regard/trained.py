@@ -153,7 +153,7 @@ class Trained:
 
     def calibrate(self, answers: Sequence[Answer], targets: Sequence[str]) -> Calibration | None:
         """Learns from answers, and what they should have been, how likely an answer is right; too few teach nothing."""
-        right = [answer.text == target for answer, target in zip(answers, targets, strict=True)]
+        right = [self.task.is_right(answer.text, target) for answer, target in zip(answers, targets, strict=True)]
         self.calibration = calibrate([look(answer) for answer in answers], right)
         return self.calibration
 
@@ -288,7 +288,10 @@ class Trained:
         sure = [self.judged(answer).confidence for answer in found.answers]
         if not sure:
             return {}
-        right = [answer.text == example.target for answer, example in zip(found.answers, examples, strict=True)]
+        right = [
+            self.task.is_right(answer.text, example.target or "")
+            for answer, example in zip(found.answers, examples, strict=True)
+        ]
         judged = quality(sure, right)
         return {"brier": judged.brier, "calibration_error": judged.error}
 

@@ -142,7 +142,7 @@ def position_parameters(c: config.Config, side: config.Section) -> Formulas:
     if isinstance(side, config.ImageEncoder):
         longest = places(c, 0)
     elif side is c.decoder:
-        longest = c.data.max_target + 1 + (longest if isinstance(c.encoder, config.Nothing) else 0)
+        longest = c.places
     match getattr(side, "position", "none"):
         case "learned":
             return {"positions": Formula("longest·e", longest * width)}

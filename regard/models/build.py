@@ -183,13 +183,11 @@ def blocks_encoder(e: config.AttentionEncoder | config.ImageEncoder, where: Posi
 def decoder(c: config.Config, memory_width: int) -> Decoder | None:
     d = c.decoder
     alone = isinstance(c.encoder, config.Nothing)
-    longest = c.data.max_target + 1 + (c.data.max_source + 1 if alone else 0)
-    longest = c.row + 1 if c.task == "generate" else longest
     match d:
         case config.Nothing():
             return None
         case config.RecurrentDecoder():
-            return recurrent_decoder(d, memory_width, position(d, longest))
+            return recurrent_decoder(d, memory_width, position(d, c.places))
         case config.ConvolutionalDecoder():
             convolutions = nn.ModuleList(
                 ConvolutionalLayer(
@@ -199,10 +197,10 @@ def decoder(c: config.Config, memory_width: int) -> Decoder | None:
                 )
                 for _ in range(d.layers)
             )
-            return ConvolutionalDecoder(position(d, longest), convolutions, d.width, Dropout(d.dropout))
+            return ConvolutionalDecoder(position(d, c.places), convolutions, d.width, Dropout(d.dropout))
         case config.AttentionDecoder():
             layers = nn.ModuleList(block(d, None if alone else memory_width) for _ in range(d.layers))
-            return AttentionDecoder(position(d, longest), layers, last_norm(d))
+            return AttentionDecoder(position(d, c.places), layers, last_norm(d))
 
 
 def recurrent_decoder(d: config.RecurrentDecoder, memory_width: int, where: Position) -> RecurrentDecoder:

@@ -148,6 +148,10 @@ class Extract(Reads):
             return self.vocabulary.source.decode(item.source[first : last + 1])
         return cut_out(item.passage, first + 1, last + 1)
 
+    def is_right(self, text: str, target: str) -> bool:
+        """Spaces around an answer are no part of it."""
+        return text == target.strip(EMPTY)
+
     @torch.inference_mode()
     def evaluate(
         self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True,

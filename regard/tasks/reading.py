@@ -16,7 +16,7 @@ from regard.engine.engine import Engine
 from regard.errors import UsageError
 from regard.layers.pool import Pool
 from regard.models.model import Model
-from regard.tasks.task import Item, Wish
+from regard.tasks.task import Exact, Item, Wish
 
 
 def read_states(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -47,7 +47,7 @@ def refuse_search(wish: Wish, task: str, why: str) -> None:
         raise UsageError(f"{why}: only --n-best and --batch apply to the task {task}")
 
 
-class Reads:
+class Reads(Exact):
     """A body that has read the source, and an answer from its states. Each task says what it labels, and how."""
 
     why = "the answer is read off the source"  # … so that nothing is searched for

@@ -155,6 +155,15 @@ class Task(Protocol):
     def evaluate(self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish,
                  intervals: bool = True, precision: str = "fp32") -> Evaluation: ...  # fmt: skip
 
+    def is_right(self, text: str, target: str) -> bool: ...
+
+
+class Exact:
+    """What is right where a task does not say otherwise: the target as it stands."""
+
+    def is_right(self, text: str, target: str) -> bool:
+        return text == target
+
 
 def runs(items: Sequence[Item], size: int) -> Iterator[list[int]]:
     """Item numbers in runs of `size`, similar source lengths together."""

@@ -28,12 +28,12 @@ from regard.search.constrain import Constraint, constraint
 from regard.search.rules import Demands, Rules, demands
 from regard.search.write import Hypothesis, given, greedy, sample
 from regard.tasks.loss import NOTHING_JUDGED, Judged, fed_states, judged, token_loss
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Exact, Item, Loss, Wish, runs
 
 TIMES_WIDER = 2  # that a beam is doubled to find texts which differ
 
 
-class Transduce:
+class Transduce(Exact):
     """Next token of the target, given the source and the target so far."""
 
     scores: tuple[str, ...] = (*TRANSDUCE, "loss")

@@ -218,7 +218,7 @@ def opened(scene: Scene) -> Ready:
     if outline(shapes) != start.outline:
         refuse_changes(folder, ["this version of regard builds a model of another shape from config.toml"])
     if scene.team.first:
-        warn_of_differences(start, scene)
+        warn_of_differences(start, scene, c.task)
     return Ready(reopened(c, vocabulary, folder, start), start, read_kept(folder, shapes))
 
 
@@ -226,13 +226,15 @@ def reopened(c: config.Config, vocabulary: Vocabulary, folder: Path, start: Star
     return replace(reopen(c, vocabulary, folder / "tokens"), notes=list(start.notes), data_hash=start.data_hash)
 
 
-def warn_of_differences(start: Start, scene: Scene) -> None:
+def warn_of_differences(start: Start, scene: Scene, task: str) -> None:
     """What is no reason to refuse, and may change the last bits of the result."""
     assert scene.folder is not None
     lines = [*other_versions(start), *missing(scene.folder / "tokens")]
     if start.world != scene.team.share.world:
+        numbers = ("the numbers are not: the task embed tells a text apart from those of its own process alone"
+                   if task == "embed" else "the numbers equal but for rounding")  # fmt: skip
         lines.append(f"started with {start.world} process(es), now {scene.team.share.world}: the samples are the same, "
-                     "the numbers equal but for rounding")  # fmt: skip
+                     f"{numbers}")  # fmt: skip
     if start.precision == "bf16" and not native_bf16(torch.device(start.device)):
         lines.append("started in bf16, which this machine does not compute natively: it will be slow")
     for line in lines:

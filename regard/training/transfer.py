@@ -1,7 +1,7 @@
 """The folder of a trained model in, what a new run keeps of it out: the config of its body, its tokens, its weights.
 
 The body is what reads: the source's embeddings and the encoder, or all of a decoder that stands alone. The head and the
-output layer are made anew, unless the new task predicts the same tokens as the old one.
+output layer are made anew, unless the new task predicts the same tokens or labels as the old one by the same head.
 """
 
 from dataclasses import dataclass
@@ -21,6 +21,7 @@ from regard.training.home import BODY, Origin, read_start
 READS = ("source_embedding.", "encoder.")
 WRITES = ("target_embedding.", "decoder.")
 SAME_TOKENS = ("output.", "head.")
+LEAST = {"transduce": 4, "generate": 3}  # places: a token and the end of each side; a block of two and one more
 FREE = ("dropout", "word_dropout", "tie_source", "tie_output")  # settings that the weights of a body know nothing of
 WORDS = {"transduce": "next token", "generate": "next token", "caption": "next token", "fill": "hidden token"}
 
@@ -39,6 +40,11 @@ class Body:
     def reads_alone(self) -> bool:
         """Whether its decoder is all there is, and reads the source too."""
         return self.config.encoder.kind == "none"
+
+    @property
+    def numbered(self) -> bool:
+        """Whether its decoder is all there is, and has a learned vector for each of its places."""
+        return self.reads_alone and getattr(self.config.decoder, "position", "") == "learned"
 
     @property
     def writes(self) -> bool:
@@ -93,8 +99,9 @@ def fitted(body: Body, task: str, preset: str | None) -> Tree:
     kept = {name: whole[name] for name in ("about", "preset", "task", "tokens", "encoder", "decoder", "embedding")}
     tokens = {**whole["tokens"], "shared": True} if body.reads_alone else whole["tokens"]
     tree = config.for_task(kept, task) | {"tokens": tokens, "data": lengths(body, task)}
-    if task == body.config.task == "generate" and getattr(body.config.decoder, "position", "") == "learned":
-        tree["generate"] = whole["generate"]
+    if task == "generate" and body.numbered:
+        again = body.config.task == "generate"
+        tree["generate"] = whole["generate"] if again else {"block": body.config.places - 1, "carry": 1}
     if preset is None:
         known = body.config.preset in config.presets()
         return tree | train_of(body.config.preset) if known else tree
@@ -117,8 +124,20 @@ def lengths(body: Body, task: str) -> Tree:
     sides = [body.config.encoder, body.config.decoder]
     if not any(getattr(side, "position", "") == "learned" for side in sides):
         return usual
-    bounds = {"max_source": body.config.data.max_source, "max_target": body.config.data.max_target}
-    return {name: bound for name, bound in bounds.items() if task != "tag" or name == "max_source"}
+    if body.numbered and task != body.config.task:
+        return divided(body.config.places, task)
+    names = ("max_source",) if task in config.READING else ("max_source", "max_target")
+    return {name: getattr(body.config.data, name) for name in names}
+
+
+def divided(places: int, task: str) -> Tree:
+    """Limits of the data that fill the places of a decoder alone: half of them for the target, if one is written."""
+    if task == "generate":  # its blocks fill them
+        return {}
+    if task in config.READING:
+        return {"max_source": places - 1}
+    written = places // 2
+    return {"max_source": places - written - 1, "max_target": written - 1}
 
 
 def refuse_misfit(body: Body, task: str) -> None:
@@ -132,6 +151,10 @@ def refuse_misfit(body: Body, task: str) -> None:
     if task == "fill" and body.reads_alone:
         raise UsageError(f"--from {body.path}: this model reads from left to right, and the task fill looks at both "
                          "sides of a hidden token; expected a model with an encoder")  # fmt: skip
+    least = LEAST.get(task, 0)
+    if body.numbered and body.config.places < least:
+        raise UsageError(f"--from {body.path}: this model has learned positions for {body.config.places} places, and "
+                         f"the task {task} needs at least {least}")  # fmt: skip
 
 
 def refuse_another_body(c: Config, body: Body) -> None:
@@ -142,12 +165,24 @@ def refuse_another_body(c: Config, body: Body) -> None:
     pairs += settings("embedding", c.embedding, old.embedding)
     if not body.reads_alone and c.task not in config.LABELLED:
         pairs += [("tokens.shared", c.tokens.shared, old.tokens.shared)]
-    if "learned" in [getattr(getattr(old, side), "position", "") for side in sides(c, body)]:
+    if body.numbered:
+        refuse_other_places(c, body)
+    elif "learned" in [getattr(getattr(old, side), "position", "") for side in sides(c, body)]:
         pairs += [(f"data.{name}", getattr(c.data, name), getattr(old.data, name)) for name in lengths(body, c.task)]
     for name, found, had in pairs:
         if found != had:
             raise ConfigError(f"{name}: found {shown(found)}, but the model in {body.path} was made with {shown(had)}; "
                               f"{reason(name)}")  # fmt: skip
+
+
+def refuse_other_places(c: Config, body: Body) -> None:
+    """However the places of a decoder alone are divided, they are as many as it has vectors for."""
+    if c.places == body.config.places:
+        return
+    written = {"generate": "generate.block"}.get(c.task, "data.max_source and data.max_target")
+    name = "data.max_source" if c.task in config.READING else written
+    raise ConfigError(f"{name}: found room for {c.places} places, but the model in {body.path} has learned positions "
+                      f"for {body.config.places}; the task {c.task} needs as many")  # fmt: skip
 
 
 def settings(where: str, new: config.Section, old: config.Section) -> list[tuple[str, object, object]]:
@@ -198,8 +233,12 @@ def kept_names(body: Body, c: Config, vocabulary: Vocabulary) -> tuple[str, ...]
     names: tuple[str, ...] = READS
     if "decoder" in sides(c, body):
         names += WRITES if same_tokens or body.reads_alone else WRITES[1:]
-    same_words = WORDS.get(c.task, c.task) == WORDS.get(body.config.task)
-    return names + SAME_TOKENS if same_words and same_tokens else names
+    return names + SAME_TOKENS if same_tokens and predicted(c) == predicted(body.config) else names
+
+
+def predicted(c: Config) -> tuple[object, ...]:
+    """What the head and the output layer were made for, but for the tokens or labels."""
+    return WORDS.get(c.task, c.task), c.head.pool, c.head.crf, c.head.width
 
 
 def origin(body: Body, kept: Weights) -> Origin:

@@ -217,3 +217,12 @@ def test_scores_of_a_place_that_was_cut_off_are_still_numbers() -> None:
     assert found.facts["loss"] == 0.0
     assert found.metrics["exact"].value == 0.0
     assert replace(item, passage=None).target == item.target
+
+
+def test_spaces_around_an_answer_make_none_wrong() -> None:
+    model = made()
+    answers = model.run([(CONTEXT, QUESTION)])
+    learnt = model.calibrate(answers * 40, [f" {answers[0].text} "] * 40)
+    assert learnt is not None
+    assert learnt.right == 40
+    assert not model.task.is_right("Kyiv", "Bo")

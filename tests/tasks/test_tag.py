@@ -264,6 +264,22 @@ def test_trained_saved_loaded_and_scored(tmp_path: Path, crf: str) -> None:
     assert again.score(test).metrics == found.metrics
 
 
+def test_spaces_between_labels_make_no_answer_wrong(tmp_path: Path) -> None:
+    tag, model = made()
+    trained = Trained(tag.config, tag.vocabulary, model)
+    answers = trained.run(TEXTS)
+    learnt = trained.calibrate(answers * 10, [each.text.replace(" ", "  ") for each in answers] * 10)
+    assert learnt is not None
+    assert (learnt.right, learnt.examples) == (40, 40)
+    for name, space in (("one", " "), ("two", "  ")):
+        lines = [f"{text}\t{each.text.replace(' ', space)}\n" for text, each in zip(TEXTS, answers, strict=True)]
+        (tmp_path / f"{name}.tsv").write_text("".join(lines), encoding="utf-8")
+    one, two = (trained.score(tmp_path / f"{name}.tsv").facts for name in ("one", "two"))
+    assert one == two
+    assert one["exact"] == 100.0
+    assert not tag.is_right("O B-n", "O B-p")
+
+
 def test_spelled_words_can_be_translated(small_model: Callable[..., Trained]) -> None:
     """The columns of an alignment are the words, and the end."""
     model = small_model("rnn-attention", "tokens.source=spelled")

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -399,6 +400,20 @@ def test_other_versions_are_a_warning(stopped: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(home, "versions", lambda: {**now, "torch": "9.9"})
     with pytest.warns(UserWarning, match=r"started with torch .*, now 9\.9: the result may differ in its last bits"):
         resume(stopped, quiet=True)
+
+
+@pytest.mark.parametrize(
+    ("task", "said"),
+    [
+        ("tag", "the numbers equal but for rounding"),
+        ("embed", "the numbers are not: the task embed tells a text apart"),
+    ],
+)
+def test_what_another_number_of_processes_changes(stopped: Path, task: str, said: str) -> None:
+    start = replace(home.read_start(stopped), world=2)
+    scene: Any = SimpleNamespace(folder=stopped, team=SimpleNamespace(share=SimpleNamespace(world=1)))
+    with pytest.warns(UserWarning, match=rf"started with 2 process\(es\), now 1: the samples are the same, {said}"):
+        run.warn_of_differences(start, scene, task)
 
 
 def test_a_finished_run_is_left_alone(unbroken: Path) -> None:

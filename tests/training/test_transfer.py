@@ -100,6 +100,14 @@ def speaker(place: Path) -> Path:
     return place / "speaker"
 
 
+@pytest.fixture(scope="module")
+def numbered(place: Path) -> Path:
+    """A model of the task generate whose positions are learned: 17 places; treat it as read-only."""
+    words = ["task=generate", "decoder.width=16", "decoder.layers=1", "generate.block=16", *QUICK]
+    regard.train(place / "texts.txt", out=place / "numbered", preset="conv", settings=words)
+    return place / "numbered"
+
+
 def made(body: Body, *words: str, preset: str | None = None) -> config.Config:
     return resolve(body, preset, None, list(words))
 
@@ -161,6 +169,36 @@ def test_learned_positions_bound_the_length(place: Path, tmp_path: Path) -> None
         made(found, "task=classify", "data.max_source=12")
 
 
+@pytest.mark.parametrize(
+    ("task", "longest"),
+    [("classify", (16, 256)), ("tag", (16, 256)), ("embed", (16, 256)), ("extract", (16, 256)), ("transduce", (8, 7))],
+)
+def test_learned_positions_of_running_text_are_divided(numbered: Path, task: str, longest: tuple[int, int]) -> None:
+    found = read_body(numbered)
+    c = made(found, f"task={task}")
+    assert (c.data.max_source, c.data.max_target, c.places) == (*longest, found.config.places)
+    with pytest.raises(ConfigError, match=r"data.max_source.*: found room for .* places, but .* positions for 17"):
+        made(found, f"task={task}", "data.max_source=12")
+
+
+def test_learned_positions_may_be_divided_otherwise(numbered: Path, tmp_path: Path) -> None:
+    found = read_body(numbered)
+    assert made(found, "task=transduce", "data.max_source=12", "data.max_target=3").places == 17
+    with pytest.raises(ConfigError, match=r"generate.block: found room for 9 places, .* positions for 17; the task"):
+        made(found, "task=generate", "generate.block=8")
+    words = ["task=transduce", "data.max_source=12", "data.max_target=3"]
+    written = replace(found, config=made(found, *words))
+    assert made(written, "task=transduce").data.max_source == 12
+    back = made(written, "task=generate")
+    assert (back.row, back.places, back.data) == (16, 17, config.Data())
+    short = replace(
+        found, config=made(found, "task=generate").model_copy(update={"generate": config.Generate(block=2)})
+    )
+    assert made(short, "task=classify").data.max_source == 2
+    with pytest.raises(UsageError, match=r"learned positions for 3 places, and the task transduce needs at least 4"):
+        made(short, "task=transduce")
+
+
 def test_a_preset_only_adds_a_decoder(body: Body, place: Path, translator: Path) -> None:
     c = made(body, "task=transduce", preset="transformer")
     assert (c.encoder, c.decoder) == (body.config.encoder, config.resolve("transformer").decoder)
@@ -204,6 +242,44 @@ def test_names_of_what_is_kept(place: Path, request: Any, base: str, words: list
     c = made(found, *words)
     examples = [Example(("ab",), None if c.task == "fill" else "x", 1)]
     assert kept_names(found, c, learn(examples, c, [False], found.vocabulary.source)) == kept
+
+
+@pytest.mark.parametrize(
+    ("words", "data", "other"),
+    [
+        (["task=tag"], "tags.tsv", "head.crf=true"),
+        (["task=tag", "head.crf=true"], "tags.tsv", "head.crf=false"),
+        (["task=classify", "head.pool=attention"], "labels.tsv", "head.pool=mean"),
+        (["task=embed"], "pairs.tsv", "head.width=8"),
+        (["task=extract", "data.source=1", "data.target=2"], "pieces.tsv", ""),
+    ],
+)
+def test_the_same_labels_by_the_same_head_keep_it(
+    place: Path, filled: Path, tmp_path: Path, words: list[str], data: str, other: str
+) -> None:
+    """A run that learns next to nothing gives what its body gives, whatever its seed; another head is a new one."""
+    still = ["train.steps=1", "train.learning_rate=1e-9", "train.validate_examples=5", "train.tokens_per_batch=128"]
+    (place / "pieces.tsv").write_text("abcd\tbc\nbcda\tda\nabdc\tab\n" * 9, encoding="utf-8")
+    first = started(place, filled, *QUICK, *words, data=data)
+    once = regard.train(place / data, out=tmp_path / "m", settings=[*still, *words, "train.seed=1"], start_from=first)
+    before, after = weights(first), weights(tmp_path / "m")
+    assert before.keys() == after.keys()
+    for name, weight in before.items():
+        torch.testing.assert_close(after[name], weight, rtol=0.0, atol=1e-6)
+    scores = [model.score(place / data).metrics for model in (regard.load(first), once)]
+    assert {name: each.value for name, each in scores[0].items()} == {
+        name: each.value for name, each in scores[1].items()
+    }
+    if other:
+        found = read_body(first)
+        assert "output." not in kept_names(found, made(found, *words, other), found.vocabulary)
+
+
+def test_other_labels_need_another_head(place: Path, filled: Path) -> None:
+    found = read_body(started(place, filled, *QUICK, "task=tag", "train.seed=5", data="tags.tsv"))
+    c = made(found, "task=tag")
+    assert "output." not in kept_names(found, c, learn([Example(("ab",), "X", 1)], c, [False], found.vocabulary.source))
+    assert "output." not in kept_names(found, made(found, "task=classify"), found.vocabulary)
 
 
 def test_before_its_first_step_a_run_has_the_body_and_a_fresh_head(
@@ -268,6 +344,11 @@ def test_tags_that_the_body_does_not_know(place: Path, filled: Path, tmp_path: P
         ("filled", ["task=tag", "head.crf=true", "train.layer_decay=0.5"], "tags.tsv"),
         ("speaker", ["task=generate", "generate.block=8"], "texts.txt"),
         ("speaker", ["task=classify"], "labels.tsv"),
+        ("numbered", ["task=classify"], "labels.tsv"),
+        ("numbered", ["task=tag"], "tags.tsv"),
+        ("numbered", ["task=embed"], "pairs.tsv"),
+        ("numbered", ["task=transduce"], "pairs.tsv"),
+        ("numbered", ["task=generate"], "texts.txt"),
         ("filled", ["task=transduce", "decoder.kind=recurrent", "decoder.width=16"], "pairs.tsv"),
     ],
 )
