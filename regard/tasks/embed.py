@@ -66,15 +66,14 @@ class Embed(Reads):
         """
         real_B = (batch.label_BT != PAD).any(1)
         source_ND = self.projected(model, batch.source)[real_B]
-        target_ND = self.projected(model, batch.label_BT)[real_B]
+        target_ND = self.projected(model, partners(batch.source, batch.label_BT, real_B))[real_B]
         same_NN = same_rows(batch.source[real_B]) | same_rows(batch.label_BT[real_B])
         return Loss(contrast(source_ND @ target_ND.t() / self.config.head.temperature, same_NN), len(same_NN))
 
     def projected(self, model: Model, source_BS: Tensor) -> Tensor:
-        """The vectors of a padded batch; a row of nothing but padding is read as its first place."""
+        """The vectors of a padded batch, in which every row has a token."""
         assert model.head is not None
-        mask_BS = (source_BS != PAD) | (torch.arange(source_BS.shape[1], device=source_BS.device) == 0)
-        read = model(Batch(source_BS, mask_BS, None, source_BS))
+        read = model(Batch(source_BS, source_BS != PAD, None, source_BS))
         pooled_BD = model.head(read.states_BTD, read.mask_BT)
         return F.normalize(model.output(pooled_BD[:, None])[:, 0], dim=-1)
 
@@ -114,6 +113,15 @@ class Embed(Reads):
         metrics = retrieved(found, len(texts), 1000 if intervals else 0)
         facts = {"targets": float(len(texts)), "median_rank": float(np.median(found))}
         return Evaluation(metrics, tuple(texts[number] for number in best[:, 0]), facts)
+
+
+def partners(source_BS: Tensor, label_BT: Tensor, real_B: Tensor) -> Tensor:
+    """The labels; in place of a row that has none, its source, so that there is something to read."""
+    if real_B.all():
+        return label_BT
+    wide = max(source_BS.shape[1], label_BT.shape[1])
+    source_BW, label_BW = (F.pad(each, (0, wide - each.shape[1]), value=PAD) for each in (source_BS, label_BT))
+    return torch.where(real_B[:, None], label_BW, source_BW)
 
 
 def same_rows(ids_NT: Tensor) -> Tensor:

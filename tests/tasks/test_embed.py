@@ -103,6 +103,22 @@ def test_a_pair_alone_and_idle_rows_teach_nothing_but_have_a_gradient() -> None:
         assert all(each is not None and torch.isfinite(each).all() for each in gradients)
 
 
+@pytest.mark.parametrize("tokens", ["characters", "spelled"])
+@pytest.mark.parametrize("preset", SMALL)
+def test_idle_rows_can_be_read_with_every_body_and_change_no_other(preset: str, tokens: str) -> None:
+    model = made(preset, f"tokens.source={tokens}")
+    whole = batch(model, PAIRS)
+    loss = model.task.loss(model.model, whole.idle(), 1.0, 0)
+    assert (loss.count, float(loss.total.detach())) == (0, 0.0)
+    loss.total.backward()
+    assert all(weight.grad is None or torch.isfinite(weight.grad).all() for weight in model.model.parameters())
+    label_BT = whole.label_BT.clone()
+    label_BT[2:] = PAD
+    half = model.task.loss(model.model, replace(whole, label_BT=label_BT), 1.0, 0)
+    alone = model.task.loss(model.model, batch(model, PAIRS[:2]), 1.0, 0)
+    assert (half.count, float(half.total.detach())) == (2, pytest.approx(float(alone.total.detach()), rel=1e-4))
+
+
 @pytest.mark.parametrize("word", ["head.crf=true", "train.label_smoothing=0.1", "embedding.tie_output=true"])
 def test_settings_that_do_nothing_are_refused(word: str) -> None:
     with pytest.raises(ConfigError, match=r"embed"):
