@@ -37,8 +37,9 @@ SHORT = ["search.length_ratio=0.0", "search.length_extra=4", "data.max_source=14
 
 def trained(preset: str, words: list[str]) -> Trained:
     """Fresh weights for a few letters, larger than they start: what is small anyway breaks no law."""
-    c = config.resolve(preset, None, [*SHORT, *words])
-    vocabulary = learn([Example(("abcdefgh",), "xyzabcd", 1)], c, [False])
+    short = SHORT[:-1] if {"task=embed", "task=tag"} & {*words} else SHORT  # data.max_source bounds both sides there
+    c = config.resolve(preset, None, [*short, *words])
+    vocabulary = learn([Example(("abcdefgh",), "x y z" if c.task == "tag" else "xyzabcd", 1)], c, [False])
     model = build(c, vocabulary.source.size, vocabulary.target.size).eval()
     with torch.no_grad():
         for weight in model.parameters():

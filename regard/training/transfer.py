@@ -118,7 +118,8 @@ def lengths(body: Body, task: str) -> Tree:
     if not any(getattr(side, "position", "") == "learned" for side in sides):
         return usual
     bounds = {"max_source": body.config.data.max_source, "max_target": body.config.data.max_target}
-    return {name: bound for name, bound in bounds.items() if task != "tag" or name == "max_source"}
+    one = task in config.BY_SOURCE and body.config.encoder.kind != "none"
+    return {name: bound for name, bound in bounds.items() if not one or name == "max_source"}
 
 
 def refuse_misfit(body: Body, task: str) -> None:
