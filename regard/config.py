@@ -505,9 +505,8 @@ def check_head(c: Config) -> None:
         c.data.refuse_idle(("images", "jitter"), "data", f"the task {c.task} reads no pictures")
     if c.task != "generate":
         c.generate.refuse_idle(("block", "carry"), "generate", f"the task {c.task} does not go through running text")
-    if c.task == "tag":
-        if c.head.crf and c.train.label_smoothing:
-            refuse("train.label_smoothing", "a chain (head.crf) gives whole labellings a probability, not each label")
+    if c.task == "tag" and c.head.crf and c.train.label_smoothing:
+        refuse("train.label_smoothing", "a chain (head.crf) gives whole labellings a probability, not each label")
     if c.task in BY_SOURCE and not places_of_both(c.encoder.kind, getattr(c.decoder, "position", "")):
         why = "there are as many labels as tokens" if c.task == "tag" else "both sides are read by the same body"
         c.data.refuse_idle(("max_target",), "data", f"{why}: data.max_source bounds both")
