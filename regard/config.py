@@ -43,6 +43,7 @@ READING = ("fill", "classify", "tag", "embed", "extract")  # tasks that answer f
 LABELLED = ("classify", "tag")  # … and whose targets are labels
 LONG = 1024  # tokens of a source whose words are spelled: some 200 words
 ONE_SIDE = ("embed", "extract")  # … or texts in the tokens of the source
+BY_SOURCE = ("tag", "embed")  # tasks whose targets may be as long as sources, so that data.max_source bounds both
 USUAL = {"generate": "decoder", "fill": "encoder", "caption": "caption"}  # presets for tasks; rnn-attention for others
 
 # Positions that act on embeddings serve any network; the others act inside self-attention.
@@ -419,10 +420,9 @@ class Config(Section):
 
     @property
     def limits(self) -> Data:
-        """How long a source and a target may be; the labels of tokens stand where these do."""
-        return (
-            self.data.model_copy(update={"max_target": self.data.max_source + 1}) if self.task == "tag" else self.data
-        )
+        """How long a source and a target may be, the end of a source not counted and that of a target counted."""
+        both = {"max_target": self.data.max_source + 1}
+        return self.data.model_copy(update=both) if self.task in BY_SOURCE else self.data
 
     @model_validator(mode="after")
     def check(self) -> Self:
@@ -515,10 +515,11 @@ def check_head(c: Config) -> None:
         c.data.refuse_idle(("images", "jitter"), "data", f"the task {c.task} reads no pictures")
     if c.task != "generate":
         c.generate.refuse_idle(("block", "carry"), "generate", f"the task {c.task} does not go through running text")
-    if c.task == "tag":
-        if c.head.crf and c.train.label_smoothing:
-            refuse("train.label_smoothing", "a chain (head.crf) gives whole labellings a probability, not each label")
-        c.data.refuse_idle(("max_target",), "data", "there are as many labels as tokens: data.max_source bounds both")
+    if c.task == "tag" and c.head.crf and c.train.label_smoothing:
+        refuse("train.label_smoothing", "a chain (head.crf) gives whole labellings a probability, not each label")
+    if c.task in BY_SOURCE:
+        why = "there are as many labels as tokens" if c.task == "tag" else "both sides are read by the same body"
+        c.data.refuse_idle(("max_target",), "data", f"{why}: data.max_source bounds both")
     if c.head.pool == "class" and getattr(c.encoder, "directions", "") == "backward":
         refuse("head.pool", "class is the state at the end, and what reads backwards has read nothing there")
     if c.task in READING and c.task != "fill" and c.embedding.tie_output:
@@ -667,6 +668,8 @@ def for_task(tree: Tree, task: str) -> Tree:
         size = {name: value for name, value in tree.get("tokens", {}).items() if name == "size"}
         long = {"max_source": LONG, **tree.get("data", {})}
         tree = {**tree, "data": long, "tokens": {"source": "spelled", **size}}
+    if task in BY_SOURCE and "data" in tree:
+        tree = {**tree, "data": {name: value for name, value in tree["data"].items() if name != "max_target"}}
     if task in READING and encoder.get("kind") != "none":
         tied = {"tie_output": True} if task == "fill" and tree.get("embedding", {}).get("tie_output") else {}
         return {**tree, "task": task, "decoder": {"kind": "none"}, "embedding": embedding | tied}

@@ -302,6 +302,9 @@ class Trained:
             item = self.task.encode(example, table.folder)
         except RegardError as error:
             raise DataError(f"{where}: {error}") from None
+        if isinstance(self.task, Embed):
+            target = self.fitting(Item(item.target, ()), f"{where}: the target").source
+            return self.fitting(replace(item, target=target), where)
         longest = ANY if self.task.any_length else self.config.limits.max_target
         if len(item.target) > longest:
             warnings.warn(f"{where}: a target of {len(item.target)} tokens, more than data.max_target={longest}; "

@@ -19,6 +19,8 @@ from regard.data.vocabulary import Vocabulary, learn
 from regard.errors import ConfigError
 from regard.lab.laws import Probe, causal, draw_items, laws, render
 from regard.layers import attention
+from regard.layers.crf import Chain
+from regard.layers.pool import Pool
 from regard.layers.tap import listening
 from regard.models.build import build
 from regard.models.decoders import AttentionDecoder
@@ -27,6 +29,8 @@ from regard.models.memory import Reading
 from regard.models.model import Model
 from regard.search.write import Sampling, sample
 from regard.tasks import transduce
+from regard.tasks.classify import Classify
+from regard.tasks.reading import Reads
 from regard.trained import Trained
 
 PRESETS = ("rnn-single", "rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "decoder",
@@ -37,8 +41,10 @@ SHORT = ["search.length_ratio=0.0", "search.length_extra=4", "data.max_source=14
 
 def trained(preset: str, words: list[str]) -> Trained:
     """Fresh weights for a few letters, larger than they start: what is small anyway breaks no law."""
-    c = config.resolve(preset, None, [*SHORT, *words])
-    vocabulary = learn([Example(("abcdefgh",), "xyzabcd", 1)], c, [False])
+    short = SHORT[:-1] if {"task=embed", "task=tag"} & {*words} else SHORT  # data.max_source bounds both sides there
+    c = config.resolve(preset, None, [*short, *words])
+    targets = {"tag": ["x y z"], "classify": ["x", "y", "z"]}.get(c.task, ["xyzabcd"])
+    vocabulary = learn([Example(("abcdefgh",), target, 1) for target in targets], c, [False])
     model = build(c, vocabulary.source.size, vocabulary.target.size).eval()
     with torch.no_grad():
         for weight in model.parameters():
@@ -261,6 +267,64 @@ def test_rows_that_see_each_other_are_not_batch_proof(transformer: Trained, monk
 
     monkeypatch.setattr(Model, "step", mixed)
     assert "batch-proof" in broken(transformer)
+
+
+# … of a head
+
+
+def headed(task: str, *words: str) -> Trained:
+    sizes = [word for word in shrink("transformer") if word.startswith("encoder")]
+    return trained("transformer", [f"task={task}", *sizes, *words])
+
+
+@pytest.mark.parametrize("task", ["classify", "embed"])
+def test_a_pool_that_ignores_its_mask_is_not_padding_proof(task: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def blind(self: Pool, states_BTD: Tensor, mask_BT: Tensor) -> Tensor:
+        return states_BTD.mean(1)
+
+    monkeypatch.setattr(Pool, "forward", blind)
+    assert broken(headed(task)) == {"padding-proof"}
+
+
+def test_a_chain_keeps_the_laws_and_one_that_ignores_its_mask_is_not_padding_proof(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made, honest = headed("tag", "head.crf=true"), Chain.backwards
+    assert not broken(made)
+
+    def blind(self: Chain, emissions_BTV: Tensor, mask_BT: Tensor) -> list[Tensor]:
+        return honest(self, emissions_BTV, torch.ones_like(mask_BT))
+
+    monkeypatch.setattr(Chain, "backwards", blind)
+    assert "padding-proof" in broken(made)
+
+
+def test_vectors_that_see_each_other_are_not_batch_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Reads.pooled
+
+    def mixed(self: Reads, model: Any, items: Any) -> Tensor:
+        return honest(self, model, items).roll(1, 0)
+
+    monkeypatch.setattr(Reads, "pooled", mixed)
+    assert "batch-proof" in broken(headed("embed"))
+
+
+def test_a_probability_that_depends_on_mates_is_not_batch_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Classify.log_probabilities
+
+    def surer(self: Classify, model: Any, items: Any) -> Tensor:
+        return (honest(self, model, items) * len(items)).log_softmax(-1)
+
+    made = headed("classify")
+    monkeypatch.setattr(Classify, "log_probabilities", surer)
+    assert "batch-proof" in broken(made)
+
+
+@pytest.mark.parametrize("block", [2, 16])
+def test_a_row_that_is_short_bounds_what_is_drawn(block: int) -> None:
+    sizes = [word for word in shrink("conv") if word.startswith("decoder")]
+    found = laws(trained("conv", ["task=generate", f"generate.block={block}", *sizes]), count=9)
+    assert not [law for law in found if not law.holds], render(found)
 
 
 @pytest.mark.parametrize("preset", ["rnn-attention", "conv", "transformer", "decoder"])

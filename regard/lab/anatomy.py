@@ -92,7 +92,9 @@ def anatomy(c: config.Config, length: int = 64, vocabulary: int | None = None) -
 
 def with_room(c: config.Config, length: int) -> config.Config:
     """The same config, with learned positions for at least `length` tokens."""
-    longest = {"max_source": max(length, c.data.max_source), "max_target": max(length, c.data.max_target)}
+    longest = {"max_source": max(length, c.data.max_source)}
+    if c.task not in config.BY_SOURCE:
+        longest["max_target"] = max(length, c.data.max_target)
     return config.check_tree(config.lay(config.to_tree(c), {"data": longest}), "anatomy")
 
 

@@ -5,6 +5,7 @@ are taken in fp64, where a broken law stands out from rounding by many orders; d
 """
 
 import copy
+import json
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -20,9 +21,12 @@ from regard.data.batch import Batch, mix
 from regard.data.tokens import END, MASK, PAD, SPECIALS, UNKNOWN
 from regard.engine.engine import Engine
 from regard.engine.engine import engine as make_engine
+from regard.layers.crf import Chain
+from regard.layers.pool import Pool
 from regard.layers.tap import Tap
 from regard.models.model import Model
 from regard.tasks.reading import Reads, read_states
+from regard.tasks.tag import FIRST, first_places, side_by_side
 from regard.tasks.task import Answer, Item, Wish
 from regard.tasks.transduce import Transduce
 from regard.trained import Trained
@@ -66,6 +70,18 @@ class Probe:
         found: Tensor = self.exact.output(self.exact(batch).states_BTD)
         return found
 
+    def judged(self, batch: Batch) -> Tensor:
+        """What the head makes of the states: scores of a pooled text, or of each label in a chain."""
+        read, head = self.exact(batch), self.exact.head
+        if isinstance(head, Pool):
+            pooled_BD = head(read.states_BTD, read.mask_BT)
+            found: Tensor = self.exact.output(pooled_BD[:, None])
+            return found
+        assert isinstance(head, Chain)
+        real_BT = batch.label_BT != PAD
+        emissions = self.exact.output(side_by_side(read.states_BTD, real_BT))[..., FIRST:]
+        return head.log_marginals(emissions, first_places(real_BT.sum(1), emissions.shape[1]))
+
 
 def laws(trained: Trained, count: int = 9, seed: int = 0) -> list[Law]:
     """Every law that applies to the model, in the order in which it should be read."""
@@ -86,12 +102,13 @@ def draw_item(trained: Trained, draw: np.random.Generator) -> Item:
         shown = draw_tokens(draw, vocabulary.source.size, c.data.max_source)
         labels = draw_tokens(draw, vocabulary.target.size, len(shown)) if c.task in config.LABELLED else ()
         return Item((*[MASK if i % 3 == 0 else token for i, token in enumerate(shown)], trained.task.last), labels)
-    target = draw_tokens(draw, vocabulary.target.size, c.data.max_target)
+    room = max(1, c.row // 2) if c.task == "generate" else 12  # as much again is written
+    target = draw_tokens(draw, vocabulary.target.size, min(c.data.max_target, room))
     if isinstance(c.encoder, config.ImageEncoder):
         picture = draw.random((c.encoder.channels, c.encoder.size, c.encoder.size), dtype=np.float32)
         return Item((), target, picture)
     last = () if c.encoder.kind == "none" else (END,)
-    return Item(draw_tokens(draw, vocabulary.source.size, c.data.max_source) + last, target)
+    return Item(draw_tokens(draw, vocabulary.source.size, min(c.data.max_source, room)) + last, target)
 
 
 def draw_tokens(draw: np.random.Generator, size: int, longest: int) -> tuple[int, ...]:
@@ -125,12 +142,13 @@ def another(token_B: Tensor, vocabulary: int) -> Tensor:
 
 
 def padding_proof(probe: Probe) -> Law:
-    """A row among longer ones gives what it gives alone."""
-    together_BTV = probe.logits(probe.batch)
+    """A row among longer ones gives what it gives alone, before a head and after it."""
     worst = 0.0
-    for row in range(len(probe.items)):
-        alone = probe.logits(probe.batch_of([row]))
-        worst = max(worst, apart(together_BTV[row : row + 1, : alone.shape[1]], alone))
+    for scores in (probe.logits,) if probe.exact.head is None else (probe.logits, probe.judged):
+        together = scores(probe.batch)
+        for row in range(len(probe.items)):
+            alone = scores(probe.batch_of([row]))
+            worst = max(worst, apart(together[row : row + 1, : alone.shape[1]], alone))
     return Law("padding-proof", "padding changes nothing", worst, ROUNDING)
 
 
@@ -248,7 +266,19 @@ def answers(probe: Probe, wish: Wish) -> list[Answer]:
 
 
 def unlike(a: Sequence[Answer], b: Sequence[Answer]) -> int:
-    return sum(x.tokens != y.tokens for x, y in zip(a, b, strict=True))
+    return sum(not same(x, y) for x, y in zip(a, b, strict=True))
+
+
+def same(a: Answer, b: Answer) -> bool:
+    """The same tokens, or without any the same text, and the same probability but for rounding."""
+    if a.tokens != b.tokens or not abs(a.probability - b.probability) <= ENGINE_ROUNDING:
+        return False
+    return bool(a.tokens) or a.text == b.text or near(json.loads(a.text), json.loads(b.text))
+
+
+def near(a: Sequence[float], b: Sequence[float]) -> bool:
+    """Whether two vectors are the same but for rounding."""
+    return apart(torch.tensor(a), torch.tensor(b)) <= ENGINE_ROUNDING
 
 
 def render(found: Sequence[Law]) -> str:

@@ -120,8 +120,8 @@ def partners(source_BS: Tensor, label_BT: Tensor, real_B: Tensor) -> Tensor:
     if real_B.all():
         return label_BT
     wide = max(source_BS.shape[1], label_BT.shape[1])
-    source_BW, label_BW = (F.pad(each, (0, wide - each.shape[1]), value=PAD) for each in (source_BS, label_BT))
-    return torch.where(real_B[:, None], label_BW, source_BW)
+    source, label = (F.pad(each, (0, wide - each.shape[1]), value=PAD) for each in (source_BS, label_BT))
+    return torch.where(real_B[:, None], label, source)
 
 
 def same_rows(ids_NT: Tensor) -> Tensor:

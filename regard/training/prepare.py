@@ -294,7 +294,7 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     digest.update(b"\x1d")
     layout = writer.close()
     written = [*writer.written, *([texts.close()] if texts is not None else [])]
-    notes = [*skipped(side, bad), *left_out(side, sum(layout.counts), c.limits, len(bad))]
+    notes = [*skipped(side, bad), *left_out(side, sum(layout.counts), c, len(bad))]
     return Numbered(layout, written, notes, unknown / max(1, tokens))
 
 
@@ -366,9 +366,10 @@ def skipped(side: Side, bad: list[str]) -> list[str]:
     return [f"{len(bad)} of {len(side)} examples can not be used; skipped. The first: {bad[0]}"] if bad else []
 
 
-def left_out(side: Side, kept: int, limits: config.Data, bad: int = 0) -> list[str]:
+def left_out(side: Side, kept: int, c: config.Config, bad: int = 0) -> list[str]:
     """A note on the examples that are too long, or an error if all are."""
-    path, bounds = side.table.path, f"data.max_source={limits.max_source} or data.max_target={limits.max_target} tokens"
+    target = "" if c.task in config.BY_SOURCE else f" or data.max_target={c.data.max_target}"
+    path, bounds = side.table.path, f"data.max_source={c.data.max_source}{target} tokens"
     if not kept:
         raise DataError(f"{path}: all {len(side)} examples are longer than {bounds}")
     dropped = len(side) - kept - bad

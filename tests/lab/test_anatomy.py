@@ -352,6 +352,12 @@ def test_learned_positions_may_be_shorter_than_the_length() -> None:
     assert value(a.parameters, "encoder positions") == 5 * 16  # those of the config, not those that were needed
 
 
+@pytest.mark.parametrize("task", ["tag", "embed"])
+def test_a_length_beyond_the_usual_where_one_limit_bounds_both_sides(task: str) -> None:
+    c = config.resolve("conv", None, [f"task={task}"])
+    assert lab.with_room(c, 2000).data.max_source == 2000
+
+
 def test_a_length_of_one_is_enough() -> None:
     for kind in ("rnn", "transformer", "conv", "decoder", "encoder"):
         a = anatomy(settings(*KINDS[kind]), 1, 3)

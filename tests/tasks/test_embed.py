@@ -2,6 +2,7 @@
 
 import json
 import math
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import torch
 import regard
 from regard import config
 from regard.data.batch import Batch
-from regard.data.read import Example
+from regard.data.read import Example, read
 from regard.data.tokens import CLASS, PAD
 from regard.data.vocabulary import learn
 from regard.errors import ConfigError, DataError, UsageError
@@ -123,6 +124,38 @@ def test_idle_rows_can_be_read_with_every_body_and_change_no_other(preset: str, 
 def test_settings_that_do_nothing_are_refused(word: str) -> None:
     with pytest.raises(ConfigError, match=r"embed"):
         made("transformer", word)
+
+
+# ── lengths ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.no_shapes
+@pytest.mark.parametrize("pool", ["mean", "class"])
+def test_both_sides_may_have_as_many_tokens_as_there_are_places(pool: str, tmp_path: Path) -> None:
+    """Learned positions end at data.max_source and the end; of a longer text the end is kept."""
+    path = tmp_path / "pairs.tsv"
+    path.write_text("abcd\tdcba\nabc\tcba\nab\tba\nabcde\ta\na\tabcde\n" * 4, encoding="utf-8")
+    settings = ["task=embed", *SMALL["conv"], "encoder.position=learned", "data.max_source=4", f"head.pool={pool}",
+                "train.steps=2", "train.validate_steps=1"]  # fmt: skip
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        model = regard.train(path, valid=path, out=tmp_path / "model", preset="conv", settings=settings)
+        model.score(path)
+    told = {str(each.message) for each in heard}
+    assert f"{path}:4: 5 tokens, cut to 4 (data.max_source)" in told
+    assert f"{path}:5: the target: 5 tokens, cut to 4 (data.max_source)" in told
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "8 examples left out: longer than data.max_source=4 tokens" in card
+    item = model.read_item(Example(("a",), "abcde", 5), read(str(path), model.task.columns()))
+    assert item.target == model.item("abcd").source
+
+
+def test_what_bounds_nothing_is_refused_and_not_taken_from_a_preset() -> None:
+    with pytest.raises(ConfigError, match=r"data\.max_target: both sides are read by the same body: data\.max_source"):
+        made("transformer", "data.max_target=9")
+    c = config.resolve("luong2015", None, ["task=embed"])
+    assert (c.data.max_source, c.data.max_target, c.limits.max_target) == (50, 256, 51)
+    assert config.resolve("gpt2", None, ["task=embed"]).data.max_target == 511  # its places are those of both sides
 
 
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
