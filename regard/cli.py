@@ -252,10 +252,7 @@ def train(
         },
         {"data.source": source, "data.tags": tags},
     )
-    if tokens is not None:
-        left, _, right = tokens.partition(",")
-        written = right or (left if left != "spelled" else "")  # which is for reading alone
-        words += [f"tokens.source={left}", *([f"tokens.target={written}"] if written else [])]
+    words += token_words(tokens) if tokens is not None else []
     made, body = configured(file, preset, config_file, words + (settings or []), start_from)
     from regard.training.run import train as run_training
 
@@ -555,6 +552,13 @@ def configured(
 
     body = read_body(start_from)
     return configure(path, preset, file, words, body.resolve), body
+
+
+def token_words(tokens: str) -> list[str]:
+    """`bpe` for both sides, or `words,bpe`; spelled words are for reading alone."""
+    source, _, target = tokens.partition(",")
+    target = target or ("" if source == "spelled" else source)
+    return [f"tokens.source={source}", *([f"tokens.target={target}"] if target else [])]
 
 
 def note(line: str) -> None:
