@@ -273,9 +273,12 @@ def test_what_is_said_wins(write: Write, word: str) -> None:
     assert not any(line.startswith("tokens") for line in made.why)
 
 
-def test_a_preset_brings_its_task(write: Write) -> None:
+def test_a_preset_brings_its_task_where_it_has_one(write: Write) -> None:
+    made = configured(write("x.tsv", labelled(100, 2)), "encoder", None, [])
+    assert (made.config.task, made.why) == ("fill", ())
     made = configured(write("x.tsv", labelled(100, 2)), "transformer", None, [])
-    assert (made.config.task, made.config.tokens.source, made.why) == ("transduce", "characters", ())
+    assert (made.config.task, made.config.encoder.kind, made.config.decoder.kind) == ("classify", "attention", "none")
+    assert made.why[0].startswith("task classify: ")
 
 
 def test_a_config_file_wins(write: Write) -> None:
