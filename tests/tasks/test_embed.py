@@ -155,7 +155,8 @@ def test_what_bounds_nothing_is_refused_and_not_taken_from_a_preset() -> None:
         made("transformer", "data.max_target=9")
     c = config.resolve("luong2015", None, ["task=embed"])
     assert (c.data.max_source, c.data.max_target, c.limits.max_target) == (50, 256, 51)
-    assert config.resolve("gpt2", None, ["task=embed"]).data.max_target == 511  # its places are those of both sides
+    c = config.resolve("gpt2", None, ["task=embed"])
+    assert c.places == c.data.max_source + 1  # a decoder alone that reads has places for what it reads
 
 
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
