@@ -12,19 +12,19 @@ spread over the seeds (95 %, two-sided). The table says from which difference on
 """
 
 import argparse
-import csv
 import math
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, stdev
 
 import regard
-from bench import tokenised
+from bench import lines, tokenised
+from bench.lines import append
 from bench.page import put
 from bench.peers import ours
 from bench.peers.gate import Job
@@ -89,26 +89,7 @@ def trained(run: Run, data: Path) -> Outcome:
 
 
 def read(path: Path) -> list[Outcome]:
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [outcome(row) for row in csv.DictReader(file)]
-
-
-def outcome(row: dict[str, str]) -> Outcome:
-    """One line as values."""
-    seed, steps, tokens, threads = (int(row[name]) for name in ("seed", "steps", "tokens", "threads"))
-    loss, bleu, seconds = (float(row[name]) for name in ("loss", "bleu", "seconds"))
-    return Outcome(row["variant"], seed, steps, tokens, threads, loss, bleu, seconds)
-
-
-def append(path: Path, line: Outcome) -> None:
-    new = not path.is_file()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [each.name for each in fields(Outcome)], lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(asdict(line))
+    return lines.read(path, Outcome)
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────

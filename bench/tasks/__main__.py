@@ -10,15 +10,15 @@ bench/.cache/tasks/ROW and is trained anew when its row is asked for by name.
 """
 
 import argparse
-import csv
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 import regard
+from bench import lines
 from bench.page import put
 from regard import config
 from regard.errors import RegardError
@@ -119,39 +119,25 @@ def figure(row: Row, metric: str, found: Evaluation, parameters: int, seed: int,
 
 
 def kept(path: Path) -> list[Figure]:
-    if not path.is_file():
-        return []
-    with open(path, encoding="utf-8", newline="") as file:
-        return [read(line) for line in csv.DictReader(file)]
-
-
-def read(line: dict[str, str]) -> Figure:
-    bounds = {name: float(line[name]) if line[name] else None for name in ("low", "high")}
-    return Figure(line["row"], line["metric"], float(line["value"]), bounds["low"], bounds["high"],
-                  int(line["examples"]), int(line["parameters"]), int(line["seed"]), float(line["minutes"]),
-                  line["torch"])  # fmt: skip
+    return lines.read(path, Figure)
 
 
 def keep(path: Path, found: Sequence[Figure]) -> None:
     """The new lines take the place of those of the same row and metric."""
     new = {(each.row, each.metric) for each in found}
-    lines = [each for each in kept(path) if (each.row, each.metric) not in new] + list(found)
-    with open(path, "w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [field.name for field in fields(Figure)], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(asdict(each) for each in lines)
+    lines.write(path, [*(each for each in kept(path) if (each.row, each.metric) not in new), *found])
 
 
 def table(found: Sequence[Figure]) -> list[str]:
-    lines = ["| row | measure | others | to reach | measured (95 %) | examples | parameters | minutes |",
+    rows = ["| row | measure | others | to reach | measured (95 %) | examples | parameters | minutes |",
              "|---|---|---|---|--:|--:|--:|--:|"]  # fmt: skip
     for row in ROWS:
         for each in (each for each in found if each.row == row.name):
             digits = 3 if each.value < 10 else 1
             interval = "" if each.low is None else f" ({each.low:.{digits}f} – {each.high:.{digits}f})"
-            lines.append(f"| `{row.name}` | {each.metric} | {row.others} | {row.aim} | {each.value:.{digits}f}"
+            rows.append(f"| `{row.name}` | {each.metric} | {row.others} | {row.aim} | {each.value:.{digits}f}"
                          f"{interval} | {each.examples:,} | {each.parameters:,} | {each.minutes:.1f} |")  # fmt: skip
-    return [*lines, "", "Made by `python -m bench.tasks`, seed 0 unless a row of bench/tasks.csv says another; minutes "
+    return [*rows, "", "Made by `python -m bench.tasks`, seed 0 unless a row of bench/tasks.csv says another; minutes "
             "of training and scoring on two cores, `train.minutes` or `train.steps` being in the config. "
             f"torch {version('torch')}."]  # fmt: skip
 

@@ -13,14 +13,13 @@ command may be stopped at any time. Bodies are kept in bench/.cache.
 
 import argparse
 import base64
-import csv
 import random
 import subprocess
 import sys
 import time
 import zlib
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean, stdev
 from tempfile import TemporaryDirectory
@@ -28,6 +27,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 
 import regard
+from bench import lines as kept_lines
+from bench.lines import append
 from bench.page import put
 from regard.data.read import Columns, read
 from regard.errors import MissingError, RegardError, UsageError
@@ -163,25 +164,7 @@ def unpacked(text: str) -> "np.ndarray[tuple[int], np.dtype[np.uint16]]":
 
 
 def lines_of(path: Path) -> list[Outcome]:
-    if not path.is_file():
-        return []
-    with path.open(encoding="utf-8", newline="") as file:
-        return [outcome(row) for row in csv.DictReader(file)]
-
-
-def outcome(row: dict[str, str]) -> Outcome:
-    """One line as values."""
-    kinds = {each.name: each.type for each in fields(Outcome)}
-    return Outcome(**{name: kinds[name](row[name]) for name in kinds})  # type: ignore[operator]
-
-
-def append(path: Path, line: Outcome) -> None:
-    new = not path.is_file()
-    with path.open("a", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, [each.name for each in fields(Outcome)], lineterminator="\n")
-        if new:
-            writer.writeheader()
-        writer.writerow(asdict(line))
+    return kept_lines.read(path, Outcome)
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
