@@ -114,34 +114,25 @@ class Guard:
 
 
 class Sending:
-    """Answers on their way out: with our headers, in pieces, and with patience for each piece that has an end."""
+    """Answers on their way out: with our headers, and in pieces, so that each can have its own time."""
 
     def __init__(self, send: Send, last: bool) -> None:
         self.send = send
         self.last = last  # of its connection
         self.status = 0
-        self.gone = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            await self.pass_on({**message, "headers": [*with_ours(message["headers"]), *self.closing()]})
+            await self.send({**message, "headers": [*with_ours(message["headers"]), *self.closing()]})
             return
         body, more = message.get("body", b""), message.get("more_body", False)
         for start in range(0, max(1, len(body)), limits.PIECE):
             rest = more or start + limits.PIECE < len(body)
-            await self.pass_on({**message, "body": body[start : start + limits.PIECE], "more_body": rest})
+            await self.send({**message, "body": body[start : start + limits.PIECE], "more_body": rest})
 
     def closing(self) -> list[tuple[bytes, bytes]]:
         return [(b"connection", b"close")] if self.last else []
-
-    async def pass_on(self, message: Message) -> None:
-        if self.gone:
-            return
-        try:
-            await asyncio.wait_for(self.send(message), limits.SEND_SECONDS)
-        except TimeoutError:
-            self.gone = True
 
     async def refuse(self, refusal: Refusal) -> None:
         """The whole refusal, its end left open."""

@@ -16,14 +16,11 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
-
-from hypercorn.asyncio import serve as hypercorn_serve
-from hypercorn.config import Config
 
 from regard.errors import RegardError, UsageError
 from regard.serve import limits
 from regard.serve.app import make_app
+from regard.serve.connection import Listener
 from regard.serve.desk import Desk
 from regard.serve.guard import LOOPBACK, Allowed, Guard, host_name
 from regard.serve.shelf import Place, Tell
@@ -85,7 +82,7 @@ class Told(logging.Handler):
         self.tell(self.format(record))
 
 
-async def until_signal(guard: Guard, desk: Desk, listener: socket.socket) -> None:
+async def until_signal(guard: Guard, desk: Desk, wire: socket.socket) -> None:
     ended, loop = asyncio.Event(), asyncio.get_running_loop()
 
     def end() -> None:
@@ -96,33 +93,7 @@ async def until_signal(guard: Guard, desk: Desk, listener: socket.socket) -> Non
 
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, end)
-    serving = asyncio.create_task(
-        hypercorn_serve(cast(Any, guard), settings(listener), shutdown_trigger=ended.wait, mode="asgi")
-    )
-    waiting = asyncio.create_task(ended.wait())
-    await asyncio.wait({serving, waiting}, return_when=asyncio.FIRST_COMPLETED)
-    await asyncio.wait({serving}, timeout=limits.END_SECONDS)
-    desk.end()
-    await asyncio.wait({serving}, timeout=0.5)
-    if not serving.done():
-        os._exit(0)  # somebody does not take their answer; nobody else waits for them
-    serving.result()
-
-
-def settings(listener: socket.socket) -> Config:
-    """hypercorn's own settings; its idle timer also runs until the headers of a request are whole."""
-    config = Config()
-    config.bind = [f"fd://{listener.detach()}"]
-    config.backlog = 1024
-    config.keep_alive_timeout = limits.HEADER_SECONDS
-    config.keep_alive_max_requests = limits.MOST_REQUESTS
-    config.read_timeout = int(limits.ANSWER_SECONDS) + 30  # also runs while a client waits for its answer
-    config.graceful_timeout = 60.0  # what ends sooner is said in `until_signal`
-    config.h11_max_incomplete_size = limits.MOST_HEADER
-    config.include_server_header = False
-    config.errorlog = logging.getLogger("hypercorn")
-    config.accesslog = None
-    return config
+    await Listener(guard, wire).until(ended, desk.end)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -130,8 +101,6 @@ def listen(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         made = socket.socket(family, kind, protocol)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "TCP_USER_TIMEOUT"):  # of connections whose other end takes nothing; they inherit it
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(1000 * limits.SEND_SECONDS))
         made.bind(place)
         made.listen(1024)
         made.setblocking(False)
