@@ -5,6 +5,7 @@ RegardError 1 ── UsageError 2 ── ConfigError 2
               ├─ MissingError 66
               ├─ FolderError 1
               ├─ DivergedError 70
+              ├─ Stopped 1
               └─ Interrupted 130 / 138 / 143
 """
 
@@ -45,6 +46,10 @@ class DivergedError(RegardError):
     """Training does not give numbers any more; the last checkpoint with numbers in it is kept."""
 
     exit_code = 70
+
+
+class Stopped(RegardError):
+    """A search was told that nobody waits for its result."""
 
 
 class Interrupted(RegardError):

@@ -24,6 +24,7 @@ from regard.layers.embedding import Embedding
 from regard.layers.positions import beyond
 from regard.models.model import Model
 from regard.search.rules import Demands, Rules
+from regard.search.stop import go_on, listening
 from regard.search.write import Hypothesis
 
 PRECISIONS = ("fp32", "int8")
@@ -121,7 +122,8 @@ class Engine:
             check_ids(ids, self.vocabulary)
         limits = integers(demand.limit_R.numpy())
         self.check(int(sources.lengths.max(initial=0)), int(limits.max(initial=0)) + 1)
-        prefix, never, stop = (integers(np.array(values)) for values in (common_prefix(demand), rules.never, [0]))
+        prefix, never = (integers(np.array(values)) for values in (common_prefix(demand), rules.never))
+        stop = listening().flag
         workers = min(cores(), -(-len(limits) // 4))
         batch = max(1, min(batch, -(-len(limits) // workers)))
         orders = Orders(width, batch, workers, rules.first, rules.min_length, len(never), len(prefix), penalty,
@@ -131,6 +133,7 @@ class Engine:
         made = interruptible(lambda: self.library.search(*given), stop, self.library.found_free, int(limits.sum()))
         handle = enough(made, f"{len(limits)} sources, {batch} at a time with a beam of {width}")
         try:
+            go_on()  # a search that was stopped has found something, but not all
             return self.found(handle, len(limits))
         finally:
             self.library.found_free(handle)

@@ -15,6 +15,7 @@ from torch.nn import functional as F
 from regard.data.tokens import END
 from regard.layers.rows import rows
 from regard.search.rules import Demands, Rules, followed, log_probabilities, obey
+from regard.search.stop import go_on
 from regard.search.write import Hypothesis, Step, hypothesis, normalise
 
 
@@ -65,6 +66,7 @@ def beam(
     live = Live(sum_BN, spread_R.new_empty(len(spread_R), 0), torch.empty(len(spread_R), 0, device=device))
     token = torch.full_like(spread_R, rules.first)
     while going:  # sources leave when they are done, so R has no one size in here
+        go_on()
         logits, state = step(token, state)
         exact = log_probabilities(logits)
         allowed = obey(exact, live.written_RT, rules, demand)

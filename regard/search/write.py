@@ -12,6 +12,7 @@ from regard.data.tokens import END
 from regard.errors import UsageError
 from regard.layers.rows import rows
 from regard.search.rules import Demands, Rules, followed, log_probabilities, obey
+from regard.search.stop import go_on
 
 HOTTEST = 1e4  # a temperature at which all tokens are as good as equal
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]
@@ -53,6 +54,7 @@ def write(
     log = torch.empty(count, 0, device=device)
     finished: dict[int, Hypothesis] = {}
     while len(row):  # rows leave when they have ended, so R has no one size in here
+        go_on()
         logits, state = step(token, state)
         exact = log_probabilities(logits)
         token = choose(obey(exact, written, rules, demand), row)
@@ -147,6 +149,7 @@ def given(
     token_R = torch.full((len(targets),), rules.first, device=device)
     logs = []
     for next_R in target_BT.unbind(1):
+        go_on()
         logits_RV, state = step(token_R, state)
         logs.append(log_probabilities(logits_RV).gather(1, next_R[:, None]))
         token_R = next_R

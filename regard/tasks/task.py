@@ -16,6 +16,7 @@ from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import Metric
 from regard.score.labels import Confusion
+from regard.search.stop import go_on
 from regard.search.write import Sampling
 
 
@@ -168,4 +169,6 @@ class Exact:
 def runs(items: Sequence[Item], size: int) -> Iterator[list[int]]:
     """Item numbers in runs of `size`, similar source lengths together."""
     order = sorted(range(len(items)), key=lambda i: len(items[i].source))
-    yield from cut(order, [1] * len(items), size)
+    for run in cut(order, [1] * len(items), size):
+        go_on()  # what is read and not searched stops between two runs
+        yield run
