@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 INK = "#1b4965"
@@ -19,8 +16,18 @@ FAINT = 0.02  # a weight below this is no line
 FRAMES = 6  # of a picture, side by side
 
 
-def save(figure: Figure, where: Path | BytesIO) -> None:
+def blank(width: float, height: float, fitted: bool = False) -> Any:
+    """An empty figure, in inches. Matplotlib is loaded when something is drawn, and not by whoever only may draw."""
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained" if fitted else None)
+
+
+def save(figure: Any, where: Path | BytesIO) -> None:
     """To a file of the kind its name says, or as SVG; without a date inside, so that it is reproducible."""
+    from matplotlib import rc_context
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     FigureCanvasAgg(figure)
     kind = where.suffix[1:] if isinstance(where, Path) else "svg"
     # Ids inside would be drawn at random, and letters that the font lacks would be boxes: in an SVG they stay text.
@@ -49,7 +56,7 @@ def alignment(weights: NDArray[np.float32], lines: Sequence[str], columns: Seque
     heights = [high, *([0.4 + 0.28 * max(len(sheet.lines) for sheet in within)] if within else []),
                *([0.9 * len(sheets)] if sheets else [])]  # fmt: skip
     width = max(wide, 4.0 * bool(within), 1.1 * max((len(sheet.weights) for sheet in sheets), default=0))
-    figure = Figure(figsize=(width, sum(heights)), layout="constrained")
+    figure = blank(width, sum(heights), fitted=True)
     parts = figure.subfigures(len(heights), 1, height_ratios=heights, squeeze=False)[:, 0]
     heat(parts[0].subplots(), weights, lines, columns, title)
     if within:
@@ -100,7 +107,7 @@ def overlays(pixels: NDArray[np.float32], weights: NDArray[np.float32], words: S
     picture = pixels.transpose(1, 2, 0) if len(pixels) == 3 else pixels[0]
     height, width = picture.shape[:2]
     rows = -(-(len(words) + 1) // FRAMES)
-    figure = Figure(figsize=(1.6 * min(FRAMES, len(words) + 1), 1.9 * rows), layout="constrained")
+    figure = blank(1.6 * min(FRAMES, len(words) + 1), 1.9 * rows, fitted=True)
     frames = figure.subplots(rows, min(FRAMES, len(words) + 1), squeeze=False).flatten()
     for axes in frames:
         axes.axis("off")
@@ -116,7 +123,7 @@ def overlays(pixels: NDArray[np.float32], weights: NDArray[np.float32], words: S
 
 def bars(words: Sequence[str], values: Sequence[float], title: str, path: Path) -> None:
     """How sure each token was; for models that look at nothing."""
-    figure = Figure(figsize=(5, 0.8 + 0.28 * len(words)))
+    figure = blank(5, 0.8 + 0.28 * len(words))
     axes = figure.add_subplot()
     axes.barh(range(len(words)), values, color=INK)
     axes.set_yticks(range(len(words)), words, parse_math=False)
@@ -132,7 +139,7 @@ def bars(words: Sequence[str], values: Sequence[float], title: str, path: Path) 
 
 def curves(log: Sequence[dict[str, Any]], metric: str, where: Path | BytesIO) -> None:
     """Loss on the left, the score that decides on the right, over steps."""
-    figure = Figure(figsize=(8, 3))
+    figure = blank(8, 3)
     loss, score = figure.subplots(1, 2)
     line(loss, log, "loss", "training", INK)
     line(loss, log, "valid_loss", "validation", SECOND)

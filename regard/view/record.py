@@ -15,6 +15,7 @@ from regard.data.read import escape
 from regard.data.tokens import CLASS
 from regard.errors import RegardError, UsageError
 from regard.tasks.task import Answer, Token
+from regard.view import plot
 from regard.view.change import Change
 from regard.view.html import page
 from regard.view.signs import shown
@@ -208,8 +209,6 @@ class Record:
 
     def draw(self, path: Path) -> None:
         """The picture that says most: who looked at what; where nobody did, how sure each token was."""
-        from regard.view import plot  # matplotlib takes its time
-
         columns, lines = [shown(token) for token in self.source], [shown(token) for token in self.target]
         title, weights = escape(f"{self.text}  →  {self.output}"), self.alignment()
         if weights is None:
