@@ -9,6 +9,7 @@ import re
 import zipfile
 import zlib
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from types import ModuleType
 from typing import IO
@@ -39,6 +40,15 @@ def load_image(reference: str, folder: Path, size: int, channels: int = 3) -> Pi
     pixels = _load_row(path, int(found[2]), reference) if found else _load_file(path, reference)
     pixels = _resize(_recolour(pixels, channels, reference), size)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def png(pixels: Pixels) -> bytes:
+    """An image (channels, height, width) as a PNG file."""
+    bytes_of = (pixels.clip(0, 1) * 255).round().astype(np.uint8)
+    made = _pillow("to be written").fromarray(bytes_of[0] if len(bytes_of) == 1 else bytes_of.transpose(1, 2, 0).copy())
+    file = BytesIO()
+    made.save(file, format="PNG")
+    return file.getvalue()
 
 
 def measure(reference: str, folder: Path) -> tuple[int, int]:
