@@ -48,6 +48,15 @@ def read_picture(content: bytes, name: str, size: int, channels: int = 3, most: 
     return np.ascontiguousarray(_resize(_recolour(pixels, channels, name), size).transpose(2, 0, 1))
 
 
+def png(pixels: Pixels) -> bytes:
+    """An image (channels, height, width) as a PNG file."""
+    bytes_of = (pixels.clip(0, 1) * 255).round().astype(np.uint8)
+    made = _pillow("to be written").fromarray(bytes_of[0] if len(bytes_of) == 1 else bytes_of.transpose(1, 2, 0).copy())
+    file = BytesIO()
+    made.save(file, format="PNG")
+    return file.getvalue()
+
+
 def measure(reference: str, folder: Path) -> tuple[int, int]:
     """Width and height of a picture that can be read to its end; an error says why one can not."""
     found = ROW.fullmatch(reference)

@@ -3,11 +3,10 @@
 import json
 import math
 import re
-import time
 from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -23,6 +22,7 @@ from regard.serve.schema import Alternative, HitAnswer, LookRequest, Result, Run
 from regard.tasks.reading import Reads
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import Question, Text, Trained, columns
+from regard.view.change import Change
 
 Pixels = np.ndarray[Any, np.dtype[np.float32]]
 WORD = re.compile(r"\S+")
@@ -168,39 +168,34 @@ def weights(model: Trained, query: Pixels, hits: Sequence[tuple[str, float]]) ->
 
 def look(model: Trained, name: str, request: LookRequest) -> bytes:
     """The record as JSON; written here and not on the event loop, because it may be long."""
-    return json.dumps(record(model, name, request), ensure_ascii=False, allow_nan=False).encode()
+    found = model.look(looked_at(model, request), wish=look_wish(model, request), change=change(request),
+                       derive=request.derive)  # fmt: skip
+    made = replace(found, model={**found.model, "name": name}).as_json(request.packed)
+    try:
+        return json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:  # JSON has no word for what is not finite
+        return json.dumps(without_infinities(made), ensure_ascii=False, allow_nan=False).encode()
 
 
-def record(model: Trained, name: str, request: LookRequest) -> dict[str, Any]:
-    """What `Trained.look` gives today, in the form that is promised."""
-    if request.picture is not None or request.change is not None or request.derive or request.sample is not None:
-        raise UsageError("pictures, samples, changes and derived views can not be looked at yet")
-    begun = time.perf_counter()
-    assert request.text is not None
-    found = model.look(as_text(request.text), request.beam)
-    answer = model.run([as_text(request.text)], request.beam)[0]
-    maps = [{"name": each, "queries": "target", "keys": "source", "heads": len(map), "weights": map.tolist()}
-            for each, map in found.maps.items() if each.endswith("cross")]  # fmt: skip
-    return {
-        "kind": "record",
-        "format": 1,
-        "model": {"name": name, "task": model.config.task, "preset": model.config.preset,
-                  "parameters": model.model.size},
-        "text": found.text,
-        "picture": None,
-        "source": [{"text": each.text, "start": each.start, "end": each.end, "id": 0} for each in found.source],
-        "output": found.output,
-        "target": [{"text": each.text, "start": each.start, "end": each.end, "id": 0} for each in found.target],
-        "at": None,
-        "probabilities": list(found.probabilities),
-        "alternatives": [[] for _ in found.target],
-        "confidence": finite(answer.confidence),
-        "score": finite(answer.score),
-        "answers": [{"text": answer.text, "score": finite(answer.score), "confidence": finite(answer.confidence)}],
-        "chances": [list(each) for each in answer.chances],
-        "maps": maps,
-        "beam": None,
-        "seconds": {"search": time.perf_counter() - begun, "look": 0.0},
-        "derived": None,
-        "change": None,
-    }  # fmt: skip
+def looked_at(model: Trained, request: LookRequest) -> Question:
+    asked = request.picture if request.text is None else as_text(request.text)
+    assert asked is not None
+    found = item(model, asked, request.text is None, "text 1")
+    return found if isinstance(found, Item) and found.picture is not None else asked
+
+
+def look_wish(model: Trained, request: LookRequest) -> Wish:
+    return Options(beam=request.beam, sampling=sampling(request.sample)).wish(model)
+
+
+def change(request: LookRequest) -> Change | None:
+    asked = request.change
+    return None if asked is None else Change(tuple(asked.erase), tuple(asked.off), tuple(asked.begin))
+
+
+def without_infinities(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {name: without_infinities(each) for name, each in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [without_infinities(each) for each in tree]
+    return finite(tree) if isinstance(tree, float) else tree

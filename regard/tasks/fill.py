@@ -16,14 +16,14 @@ from regard.data.batch import Batch, mix, pad, scattered
 from regard.data.ragged import Numbers, Ragged, join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
-from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS
+from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS, Encoding
 from regard.engine.engine import Engine, engine
 from regard.models.model import Model
 from regard.score import Metric, perplexity
 from regard.score.intervals import wilson_interval
 from regard.tasks.loss import NOTHING_JUDGED, judged, token_loss
 from regard.tasks.reading import Reads, best_rows, read_states
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
 
 HOLE = "[mask]"
 
@@ -47,13 +47,7 @@ class Fill(Reads):
 
     def ask(self, columns: Sequence[str], folder: str) -> Item:
         """Only in a question does `[mask]` mean a hidden token; in data it is six characters."""
-        ids: list[int] = []
-        for number, (text, is_tags) in enumerate(zip(columns, self.vocabulary.is_tags, strict=True)):
-            ids += [SEPARATOR] if number else []
-            for place, piece in enumerate([text] if is_tags else text.split(HOLE)):
-                ids += [MASK] if place else []
-                ids += self.vocabulary.source.encode_columns([piece], [is_tags]).ids
-        return Item((*ids, END), ())
+        return Item((*self.encoded(columns).ids, END), ())
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         source, label = self.hide(ragged([item.source for item in items]), np.asarray(numbers), epoch)
@@ -86,10 +80,13 @@ class Fill(Reads):
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
             for i, states_SD in zip(run, read_states(model, [items[i].source for i in run]), strict=True):
-                holes = [place for place, token in enumerate(items[i].source) if token == MASK]
+                holes = self.holes(items[i])
                 log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
                 found[i] = self.best_fillings(items[i].source, holes, log_TV, max(1, wish.n_best))
         return [found[i] for i in range(len(items))]
+
+    def holes(self, item: Item) -> list[int]:
+        return [place for place, token in enumerate(item.source) if token == MASK]
 
     def best_fillings(self, ids: tuple[int, ...], holes: list[int], log_TV: Tensor, count: int) -> Answer:
         """The likeliest combinations of one token for each hole, best first."""
@@ -109,6 +106,44 @@ class Fill(Reads):
         text = "\t".join(self.vocabulary.source.decode(column) for column in columns)
         score, lowest = float(sum(logs)), math.exp(min(logs, default=0.0))
         return Answer(text, score, math.exp(score), tuple(ids[:-1]), probability=math.exp(score), lowest=lowest)
+
+    # ── looking in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encoded(self, columns: Sequence[str]) -> Encoding:
+        """What is read and where it stands; a hole where `[mask]` stands."""
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        start = 0
+        for number, (text, is_tags) in enumerate(zip(columns, self.vocabulary.is_tags, strict=True)):
+            if number:
+                ids, spans = [*ids, SEPARATOR], [*spans, (start - 1, start)]
+            for place, piece in enumerate([text] if is_tags else text.split(HOLE)):
+                if place:
+                    ids, spans = [*ids, MASK], [*spans, (start, start + len(HOLE))]
+                    start += len(HOLE)
+                found = self.vocabulary.source.encode_columns([piece], [is_tags])
+                ids += found.ids
+                spans += [(start + a, start + b) for a, b in found.spans]
+                start += len(piece)
+            start += 1
+        return Encoding(tuple(ids), tuple(spans))
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """What fills each hole."""
+        made = []
+        for item, answer, states_SD in zip(items, answers, model.read([item.source for item in items]), strict=True):
+            holes = self.holes(item)
+            log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
+            made.append(Foresight(log_TV, tuple(answer.tokens[hole] for hole in holes), tuple(holes)))
+        return made
+
+    def token(self, item: Item, column: int) -> str:
+        return self.vocabulary.source.token(column)
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
+        until = [len(self.spell([*answer.tokens[:end], END]).text) for end in range(len(answer.tokens) + 1)]
+        return tuple(Token(self.token(item, answer.tokens[hole]), until[hole], until[hole + 1], answer.tokens[hole])
+                     for hole in self.holes(item))  # fmt: skip
 
     @torch.inference_mode()
     def evaluate(
