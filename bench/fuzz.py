@@ -39,6 +39,8 @@ def one(operation: Any, mode: GenerationMode, examples: int, seed: int) -> tuple
     def ask(case: Any) -> None:
         nonlocal tried
         tried += 1
+        if mode is MODES[0] and tried % 2 and isinstance(case.body, dict) and "model" in case.body:
+            del case.body["model"]  # few names that are drawn are names of models
         case.call_and_validate(headers=HOST)
 
     try:

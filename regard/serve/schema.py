@@ -2,11 +2,18 @@
 
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 
 from regard.search.write import HOTTEST
 from regard.serve import limits
 
+
+def whole(value: Any) -> Any:
+    """JSON has one kind of number: 2.0 is as whole as 2."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(whole)
 Words = Annotated[str, StringConstraints(max_length=limits.MOST_TEXT)]
 Text = Words | Annotated[list[Words], Field(min_length=1, max_length=limits.MOST_COLUMNS)]
 Name = Annotated[str, StringConstraints(min_length=1, max_length=limits.MOST_NAME)]
@@ -14,8 +21,9 @@ Picture = Annotated[
     str,
     StringConstraints(max_length=limits.MOST_PICTURE, pattern=r"^data:image/(png|jpeg);base64,[A-Za-z0-9+/]+={0,2}$"),
 ]
-Beam = Annotated[int, Field(ge=1, le=limits.MOST_BEAM)]
-Number = Annotated[int, Field(ge=0, le=limits.MOST_SEARCHED * limits.MOST_TEXT)]  # of a token
+Beam = Annotated[int, Field(ge=1, le=limits.MOST_BEAM), WHOLE]
+Length = Annotated[int, Field(ge=1, le=limits.MOST_LENGTH), WHOLE]
+Number = Annotated[int, Field(ge=0, le=limits.MOST_SEARCHED * limits.MOST_TEXT), WHOLE]  # of a token
 Head = Annotated[tuple[Name, Number], Field(strict=False)]  # JSON has lists only
 
 
@@ -29,9 +37,11 @@ class Sample(Asked):
     """Draw at random instead of searching."""
 
     temperature: float = Field(1.0, ge=0.01, le=HOTTEST)
-    top_k: int = Field(0, ge=0, le=1_000_000, description="Draw from the k likeliest; 0 = all.")
+    top_k: Annotated[int, Field(ge=0, le=1_000_000), WHOLE] = Field(
+        0, description="Draw from the k likeliest; 0 = all."
+    )
     top_p: float = Field(1.0, ge=0.0, le=1.0, description="Draw from the likeliest that together reach p.")
-    seed: int = Field(0, ge=0, le=2**53 - 1, description="The same seed draws the same texts.")
+    seed: Annotated[int, Field(ge=0, le=2**53 - 1), WHOLE] = Field(0, description="The same seed draws the same texts.")
 
 
 def one_of(*names: str) -> dict[str, Any]:
@@ -57,7 +67,7 @@ class RunRequest(Asked):
     beam: Beam | None = Field(None, description="Width of the beam; 1 = greedy.")
     n_best: Beam | None = Field(None, description="Outputs for each text; the beam is as wide.")
     sample: Sample | None = None
-    max_length: int | None = Field(None, ge=1, le=limits.MOST_LENGTH, description="Tokens at most.")
+    max_length: Length | None = Field(None, description="Tokens at most.")
     prefix: Words | None = Field(None, description="Every output begins with this.")
 
     @model_validator(mode="after")
@@ -106,7 +116,7 @@ class SearchRequest(Asked):
     query: Annotated[Words, StringConstraints(min_length=1)]
     texts: list[Words] = Field(min_length=1, max_length=limits.MOST_SEARCHED)
     model: Name | None = None
-    count: int = Field(5, ge=1, le=limits.MOST_HITS)
+    count: Annotated[int, Field(ge=1, le=limits.MOST_HITS), WHOLE] = 5
 
 
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
