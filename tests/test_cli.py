@@ -23,9 +23,10 @@ from regard.errors import RegardError, UsageError
 from regard.lab import laws
 from regard.trained import Trained
 
-VERBS = ["anatomy", "check", "demo", "embed", "laws", "port", "presets", "resume", "run", "score", "search", "task",
-         "train"]  # fmt: skip
-HEAVY = ["torch", "numpy", "matplotlib", "tokenizers", "sacrebleu", "babel", "regard.config"]  # pydantic is typer's own
+VERBS = ["anatomy", "check", "demo", "embed", "laws", "port", "presets", "resume", "run", "score", "search", "serve",
+         "task", "train"]  # fmt: skip
+HEAVY = ["torch", "numpy", "fastapi", "hypercorn", "matplotlib", "tokenizers", "sacrebleu", "babel",
+         "regard.config"]  # pydantic is typer's own  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,12 @@ def load_image(reference: str, folder: Path, size: int, channels: int = 3) -> Pi
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
+def read_picture(content: bytes, name: str, size: int, channels: int = 3, most: int = MOST_PIXELS) -> Pixels:
+    """The bytes of a PNG or JPEG of at most `most` pixels as numbers: as `load_image`, for what comes from outside."""
+    pixels = _load_file(BytesIO(content), name, most)
+    return np.ascontiguousarray(_resize(_recolour(pixels, channels, name), size).transpose(2, 0, 1))
+
+
 def png(pixels: Pixels) -> bytes:
     """An image (channels, height, width) as a PNG file."""
     bytes_of = (pixels.clip(0, 1) * 255).round().astype(np.uint8)
@@ -148,13 +154,13 @@ def _pillow(reference: str) -> ModuleType:
     return Image
 
 
-def _load_file(path: str, reference: str) -> Pixels:
+def _load_file(path: str | BytesIO, reference: str, most: int = MOST_PIXELS) -> Pixels:
     pillow = _pillow(reference)
     try:
         with pillow.open(path, formats=FORMATS) as image:
-            if image.width * image.height > MOST_PIXELS:
+            if image.width * image.height > most:
                 raise DataError(f"image {quote(reference)}: found {image.width:,} × {image.height:,} pixels, expected "
-                                f"at most {MOST_PIXELS:,} in all")  # fmt: skip
+                                f"at most {most:,} in all")  # fmt: skip
             if image.mode.startswith("I"):  # 16 bits of grey, which convert() would cut off at 255
                 return np.asarray(image, dtype=np.float32) / np.float32(65535)
             colours = image.convert("RGBA")
