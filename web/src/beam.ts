@@ -38,6 +38,8 @@ function placed(nodes: readonly BeamNode[]): Placed[] {
 export function drawBeam(root: HTMLElement, panel: Panel, act: Act): void {
   const nodes = panel.record.beam ?? [];
   const step = panel.state.step;
+  const held = panel.selected?.pinned && panel.selected.side === "target" ? panel.selected.index : step;
+  if (held !== null) bringIntoView(root, held);
   if (unchanged(root, nodes, step)) return;
   const all = placed(nodes);
   const width = Math.max(...all.map(({ x }) => x)) + STRIDE;
@@ -48,7 +50,11 @@ export function drawBeam(root: HTMLElement, panel: Panel, act: Act): void {
   const shown = step === null ? all : all.filter(({ node }) => node.step <= step);
   edges(picture, shown);
   marks(picture, shown, panel, act);
-  if (step !== null) root.scrollLeft = Math.max(0, LEAD + step * STRIDE - root.clientWidth / 2);
+}
+
+function bringIntoView(root: HTMLElement, step: number): void {
+  const x = LEAD + step * STRIDE;
+  if (x < root.scrollLeft || x > root.scrollLeft + root.clientWidth - STRIDE) root.scrollLeft = Math.max(0, x - root.clientWidth / 2);
 }
 
 type Drawing = ReturnType<typeof typed>;

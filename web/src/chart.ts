@@ -29,17 +29,24 @@ export interface Chart {
   readonly within?: readonly [number, number];
 }
 
-const WIDTH = 520;
+const WIDEST = 520;
 const HEIGHT = 250;
-const EDGE = { left: 46, right: 92, top: 14, bottom: 38 };
+const EDGE = { left: 46, top: 14, bottom: 38 };
+const NAMES = 92; // room for names at the ends of lines
 const DASHES = ["", "5 4", "1.5 3.5", "9 3 2 3"];
+
+/** Drawn as wide as the window lets it be, so that letters keep their size; the right edge, where lines end. */
+function widthOf(chart: Chart): { width: number; right: number } {
+  const width = Math.max(300, Math.min(WIDEST, innerWidth - 40));
+  return { width, right: width - (chart.series.length > 1 ? NAMES : 16) };
+}
 
 type Drawing = ReturnType<typeof open>;
 type Scale = ReturnType<typeof scaleLinear<number, number>>;
 
 function open(chart: Chart) {
   return select(document.createElementNS("http://www.w3.org/2000/svg", "svg"))
-    .attr("class", "chart").attr("viewBox", `0 0 ${WIDTH} ${HEIGHT}`).attr("role", "img")
+    .attr("class", "chart").attr("viewBox", `0 0 ${widthOf(chart).width} ${HEIGHT}`).attr("role", "img")
     .attr("aria-label", `${chart.title}: ${chart.y} by ${chart.x}; ${chart.series.map(({ name, points }) => `${name} from ${figure(points[0]?.y ?? 0)} to ${figure(points.at(-1)?.y ?? 0)}`).join("; ")}`);
 }
 
@@ -56,9 +63,9 @@ function drawAll(drawing: Drawing, chart: Chart, points: readonly Point[]): void
   const y = scaleLinear().domain(chart.within ?? [Math.min(...heights), Math.max(...heights)]).range([HEIGHT - EDGE.bottom, EDGE.top]);
   if (!chart.within) y.nice(5);
   const places = points.map((point) => point.x);
-  const [least, most] = [Math.min(...places), Math.max(...places)];
-  const room = least === most ? 1 : chart.dots ? 0.04 * (most - least) : 0;
-  const x = scaleLinear().domain([least - room, most + room]).range([EDGE.left, WIDTH - EDGE.right]);
+  const [least, most] = chart.diagonal ? [0, 1] : [Math.min(...places), Math.max(...places)];
+  const room = least === most ? 1 : chart.dots && !chart.diagonal ? 0.04 * (most - least) : 0;
+  const x = scaleLinear().domain([least - room, most + room]).range([EDGE.left, widthOf(chart).right]);
   axes(drawing, chart, x, y);
   if (chart.diagonal) drawing.append("line").attr("class", "ideal").attr("x1", x(0)).attr("y1", y(0)).attr("x2", x(1)).attr("y2", y(1));
   chart.series.forEach((one, index) => drawSeries(drawing, chart, one, index, x, y));
@@ -66,14 +73,15 @@ function drawAll(drawing: Drawing, chart: Chart, points: readonly Point[]): void
 }
 
 function axes(drawing: Drawing, chart: Chart, x: Scale, y: Scale): void {
+  const { right } = widthOf(chart);
   for (const tick of y.ticks(5)) {
-    drawing.append("line").attr("class", "rule").attr("x1", EDGE.left).attr("x2", WIDTH - EDGE.right).attr("y1", y(tick)).attr("y2", y(tick));
+    drawing.append("line").attr("class", "rule").attr("x1", EDGE.left).attr("x2", right).attr("y1", y(tick)).attr("y2", y(tick));
     drawing.append("text").attr("class", "tick").attr("x", EDGE.left - 6).attr("y", y(tick)).attr("text-anchor", "end").attr("dominant-baseline", "central").text(y.tickFormat(5)(tick));
   }
   const ticks = chart.ticks ?? x.ticks(6).map((at) => ({ at, label: x.tickFormat(6)(at) }));
   for (const { at, label } of ticks)
     drawing.append("text").attr("class", "tick").attr("x", x(at)).attr("y", HEIGHT - EDGE.bottom + 15).attr("text-anchor", "middle").text(label);
-  drawing.append("text").attr("class", "axis").attr("x", (EDGE.left + WIDTH - EDGE.right) / 2).attr("y", HEIGHT - 5).attr("text-anchor", "middle").text(chart.x);
+  drawing.append("text").attr("class", "axis").attr("x", (EDGE.left + right) / 2).attr("y", HEIGHT - 5).attr("text-anchor", "middle").text(chart.x);
   drawing.append("text").attr("class", "axis").attr("transform", `translate(11,${(HEIGHT - EDGE.bottom + EDGE.top) / 2}) rotate(-90)`).attr("text-anchor", "middle").text(chart.y);
 }
 
@@ -96,5 +104,5 @@ function names(drawing: Drawing, chart: Chart, y: Scale): void {
   ends.forEach((end, i) => (end.at = Math.max(end.at, (ends[i - 1]?.at ?? -Infinity) + 13)));
   const over = Math.max(0, (ends.at(-1)?.at ?? 0) - (HEIGHT - EDGE.bottom));
   for (const { name, at } of ends)
-    drawing.append("text").attr("class", "series-name").attr("x", WIDTH - EDGE.right + 6).attr("y", at - over).attr("dominant-baseline", "central").text(name.length > 15 ? `${name.slice(0, 14)}…` : name);
+    drawing.append("text").attr("class", "series-name").attr("x", widthOf(chart).right + 6).attr("y", at - over).attr("dominant-baseline", "central").text(name.length > 15 ? `${name.slice(0, 14)}…` : name);
 }

@@ -75,11 +75,12 @@ function twoStacks(drawing: Drawing, diagram: Diagram, source: string[], target:
   const height = 120 + (readers + writers + 1) * LEVEL + 40;
   const left = 45;
   const encoder = stack(kindOf(diagram.encoder), SOURCE, readers, left, height - 34, false, diagram.bidirectional);
-  const decoder = stack(kindOf(diagram.decoder), TARGET, writers, left + STEP / 2, 34 + writers * LEVEL + 12, true, false);
+  const decoder = stack(kindOf(diagram.decoder), TARGET, writers, left + STEP / 2, 34 + writers * LEVEL + 8, true, false);
   const read = encoder.levels.at(-1)!;
   const writing = decoder.levels[diagram.attention === "none" ? 1 : decoder.levels.length - 1]!;
   if (diagram.attention !== "none") crossing(drawing, read, decoder.levels[1]!);
-  if (diagram.bottleneck) bottleneck(drawing, read.at(-1)!, writing, /context|every/.test(diagram.decoder + diagram.attention));
+  if (diagram.bottleneck) bottleneck(drawing, read.at(-1)!, writing, "bottleneck", /context|every/.test(diagram.decoder + diagram.attention));
+  else if (decoder.kind === "recurrent") bottleneck(drawing, read.at(-1)!, decoder.levels[1]!, "bottleneck gone", false);
   drawStack(drawing, encoder, source, "read");
   drawStack(drawing, decoder, target, "written");
   return height;
@@ -109,6 +110,13 @@ function line(drawing: Drawing, kind: string, from: Spot, to: Spot, bend = 0): v
   const [a, b] = [at(from, 1), at(to, -1)];
   const middle = { x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 + bend };
   drawing.append("path").attr("class", kind).attr("d", `M${a.x},${a.y}Q${middle.x},${middle.y} ${b.x},${b.y}`);
+  if (kind.includes("along")) arrow(drawing, "head", b, Math.atan2(b.y - a.y, b.x - a.x));
+}
+
+/** The point of an arrow, so that it can be seen which way a loop runs. */
+function arrow(drawing: Drawing, kind: string, tip: Spot, angle: number, size = 6): void {
+  const corner = (turn: number): string => `${tip.x - size * Math.cos(angle + turn)},${tip.y - size * Math.sin(angle + turn)}`;
+  drawing.append("path").attr("class", kind).attr("d", `M${tip.x},${tip.y}L${corner(0.5)}L${corner(-0.5)}Z`);
 }
 
 function drawStack(drawing: Drawing, stack: Stack, words: readonly string[], role: "read" | "written"): void {
@@ -116,9 +124,8 @@ function drawStack(drawing: Drawing, stack: Stack, words: readonly string[], rol
     if (level > 0) joinLevels(drawing, stack, stack.levels[level - 1]!, row);
     if (level > 0 && stack.kind === "recurrent") loop(drawing, row, stack.both);
   });
-  const lowest = role === "written" ? 1 : 0;
   stack.levels.forEach((row, level) => row.forEach((spot) => {
-    if (level >= lowest) drawing.append("circle").attr("class", level === 0 ? "step given" : "step").attr("cx", spot.x).attr("cy", spot.y).attr("r", level === 0 ? 4 : CIRCLE);
+    drawing.append("circle").attr("class", level === 0 ? "step given" : "step").attr("cx", spot.x).attr("cy", spot.y).attr("r", level === 0 ? 4 : CIRCLE);
   }));
   const edge = role === "read" ? stack.levels[0]! : stack.levels.at(-1)!;
   edge.forEach((spot, i) => drawing.append("text").attr("class", "word").attr("x", spot.x).attr("y", spot.y + (role === "read" ? 22 : -22)).attr("text-anchor", "middle").attr("dominant-baseline", "central").text(words[i] ?? ""));
@@ -145,10 +152,10 @@ function crossing(drawing: Drawing, read: readonly Spot[], written: readonly Spo
   written.forEach((to, i) => read.forEach((from, j) => line(drawing, i === j ? "look strong" : "look", from, to)));
 }
 
-/** The one line through which everything must pass. */
-function bottleneck(drawing: Drawing, last: Spot, writing: readonly Spot[], every: boolean): void {
+/** The one line through which everything must pass; or what is left of it where attention has taken its place. */
+function bottleneck(drawing: Drawing, last: Spot, writing: readonly Spot[], kind: string, every: boolean): void {
   const first = writing[0]!;
   const middle = (last.y + first.y) / 2;
-  drawing.append("path").attr("class", "bottleneck").attr("d", `M${last.x},${last.y - CIRCLE}C${last.x},${middle} ${first.x},${middle} ${first.x},${first.y + CIRCLE}`);
+  drawing.append("path").attr("class", kind).attr("d", `M${last.x},${last.y - CIRCLE}C${last.x},${middle} ${first.x},${middle} ${first.x},${first.y + CIRCLE}`);
   if (every) writing.slice(1).forEach((to) => drawing.append("path").attr("class", "bottleneck thin").attr("d", `M${last.x},${last.y - CIRCLE}C${last.x},${middle} ${to.x},${middle} ${to.x},${to.y + CIRCLE}`));
 }

@@ -81,6 +81,7 @@ function rowLens(record: Record, matrix: Matrix, title: string): Lens {
 /** Which row or column of the lens a selection is; -1 = none of them. */
 export function placeOn(side: Side, selection: Selection, record: Record): number {
   if (selection.side === side) return selection.index;
+  if (selection.side === "target" && side === "source") return record.at?.[selection.index]?.[0] ?? -1;
   const source = record.source.tokens.length;
   if (side === "row") return selection.side === "source" ? selection.index : source + selection.index;
   if (selection.side !== "row") return -1;

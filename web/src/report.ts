@@ -37,11 +37,16 @@ function sections(report: Report): HTMLElement[] {
   const head = make("div", { class: "masthead" }, make("h1", {}, name),
     make("p", { class: "hint" }, [preset, task, `${counted(parameters)} parameters`, report.made].filter(Boolean).join(" · ")));
   const all: (HTMLElement | null)[] = [
-    head, scores(report), curves(report), lengths(report), exposure(report), calibration(report), confusion(report), examples(report),
+    head, scores(report), curves(report), beside(lengths(report), exposure(report), calibration(report), confusion(report)), examples(report),
     report.data.length ? section("Data", facts(report.data)) : null,
     report.card ? section("Card", make("div", { class: "prose" }, ...prose(report.card))) : null,
   ];
   return all.filter((one): one is HTMLElement => one !== null);
+}
+
+/** Chapters of one picture each, two in a row where there is room. */
+function beside(...chapters: (HTMLElement | null)[]): HTMLElement {
+  return make("div", { class: "halves" }, ...chapters);
 }
 
 function scores(report: Report): HTMLElement {

@@ -5,13 +5,13 @@ import type { Act, Panel } from "./panel";
 import { quoted, spelled } from "./record";
 
 const PACE = 450; // milliseconds a step
-const OWN_WORDS: { readonly [task: string]: string } = { tag: "words", fill: "holes", classify: "the label", extract: "the piece" };
+const OWN_WORDS: { readonly [task: string]: string } = { tag: "words", fill: "holes", extract: "the piece", classify: "label" };
 
 export function drawSteps(root: HTMLElement, panel: Panel, act: Act): void {
   const { record } = panel;
   const count = record.target.tokens.length;
-  root.hidden = count === 0;
-  if (count === 0) return;
+  root.hidden = count === 0 || record.model.task === "classify"; // its bars stand above
+  if (root.hidden) return;
   hands.set(root, { panel, act });
   const writes = !(record.model.task in OWN_WORDS);
   const head = part(root, "div", "player");

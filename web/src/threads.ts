@@ -6,6 +6,7 @@ import { lensOf, pointed, shade, weightAt, weightsFrom, type Lens, type Pointed 
 import { rowOf } from "./matrix";
 import type { Act, Panel } from "./panel";
 import { lineOf, quoted, spelled, type Record } from "./record";
+import { OWN_FORM } from "./answers";
 import { drawTokens, mark, type TokenLine } from "./tokens";
 import { differences } from "./difference";
 import type { Side } from "./wire";
@@ -18,6 +19,7 @@ interface Thread {
 }
 
 const LABELS: { readonly [side in Side]: string } = { target: "output", source: "source", row: "source and output" };
+const SHORT = 40; // letters that fit on one line when they are drawn large
 const FEW = 600; // lines of the glance, before anything is chosen
 
 /** The lines of text of the figure from top to bottom, and between which two of them threads are drawn. */
@@ -25,7 +27,8 @@ function linesOf(record: Record, lens: Lens | null): { lines: TokenLine[]; betwe
   const line = (side: Side, role: "query" | "key", copy = false): TokenLine => ({
     side, role, copy, line: lineOf(record, side), label: `${LABELS[side]}${copy ? ", looked at" : ""}`,
   });
-  const output = record.target.tokens.length > 0 ? [line("target", "query")] : [];
+  const spoken = record.target.tokens.length > 0 && (lens?.queries === "target" || !OWN_FORM.has(record.model.task));
+  const output = spoken ? [line("target", "query")] : [];
   if (!lens) return { lines: [...output, line("source", "key")], between: [0, output.length] };
   if (lens.queries === "target" && lens.keys !== "target")
     return { lines: [...output, line(lens.keys, "key")], between: [0, output.length] };
@@ -41,7 +44,8 @@ export function drawThreads(root: HTMLElement, panel: Panel, act: Act): void {
   const { lines, between } = linesOf(record, lens);
   const shown = record.picture ? lines.slice(0, 1) : lines;
   const figureBox = part(root, "div", "weave");
-  const rows = rowBoxes(figureBox, shown, between);
+  figureBox.classList.toggle("short", shown.every(({ line }) => line.text.length <= SHORT));
+  const rows = rowBoxes(figureBox, shown, between, lens !== null || state.view !== "attention");
   shown.forEach((line, i) => drawTokens(rows[i]!, line, panel, act));
   const point = lens && pointed(lens, panel.selected, record);
   shown.forEach((line, i) => markLine(rows[i]!, line, i === between[0] ? "query" : i === between[1] ? "key" : null, panel, lens, point));
@@ -52,7 +56,7 @@ export function drawThreads(root: HTMLElement, panel: Panel, act: Act): void {
   readout(part(root, "p", "readout", { "aria-live": "polite" }), panel, lens, point);
 }
 
-function rowBoxes(box: HTMLElement, lines: readonly TokenLine[], between: [number, number]): HTMLElement[] {
+function rowBoxes(box: HTMLElement, lines: readonly TokenLine[], between: [number, number], woven: boolean): HTMLElement[] {
   const have = Array.from(box.querySelectorAll<HTMLElement>(":scope > .strand"));
   while (have.length > lines.length) have.pop()!.remove();
   while (have.length < lines.length) {
@@ -62,7 +66,7 @@ function rowBoxes(box: HTMLElement, lines: readonly TokenLine[], between: [numbe
   }
   return have.map((strand, i) => {
     const { side, copy } = lines[i]!;
-    strand.classList.toggle("under", i === between[1] && between[0] !== between[1]);
+    strand.classList.toggle("under", woven && i === between[1] && between[0] !== between[1]);
     strand.querySelector(".side")!.textContent = copy ? "looked at" : LABELS[side];
     const words = strand.querySelector<HTMLElement>(".words")!;
     dress(words, { id: side === "target" && !copy && !box.closest('[data-panel]:not([data-panel="0"])') ? "output" : null });

@@ -13,7 +13,8 @@ export interface TokenLine {
   readonly copy?: boolean;
 }
 
-const SHORT = 40; // letters that fit on one line when they are drawn large
+const MANY = 80; // tokens, from which on they stand closer
+const LONGEST = 20; // letters that are kept on one line
 const CURSIVE = /\p{Script=Arabic}|\p{Script=Syriac}|\p{Script=Mongolian}|\p{Script=Devanagari}|\p{Script=Bengali}/u;
 
 /** Tokens of one letter get air between them, but not in scripts whose letters hold hands. */
@@ -50,6 +51,26 @@ function pieces(spec: TokenLine): Node[] {
   return nodes;
 }
 
+/** Letters of one word in one box, so that a line ends between words; scripts without spaces may end it anywhere. */
+function together(nodes: readonly Node[]): Node[] {
+  const made: Node[] = [];
+  let word: HTMLElement[] = [];
+  const close = (): void => {
+    made.push(...(word.length > 1 && word.length <= LONGEST ? [make("span", { class: "together" }, ...word)] : word));
+    word = [];
+  };
+  for (const node of nodes) {
+    const letter = node instanceof HTMLElement && /^[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]$/u.test(node.textContent ?? "");
+    if (letter) word.push(node);
+    else {
+      close();
+      made.push(node);
+    }
+  }
+  close();
+  return made;
+}
+
 function gap(text: string): Node {
   return text.includes("\t") ? make("span", { class: "tab", "aria-hidden": true }, " ⇥ ") : document.createTextNode(text);
 }
@@ -59,10 +80,10 @@ export function drawTokens(root: HTMLElement, spec: TokenLine, panel: Panel, act
   dress(root, { role: "listbox", "aria-label": spec.label, dir: "auto", "aria-orientation": "horizontal" });
   dress(root, { "data-side": spec.side, "data-role": spec.role, "data-panel": panel.number });
   root.classList.toggle("airy", airy(spec.line));
-  root.classList.toggle("short", spec.line.text.length <= SHORT);
+  root.classList.toggle("dense", spec.line.tokens.length > MANY);
   if (!unchanged(root, spec.line.text, spec.line.tokens, spec.side, spec.copy)) {
     const focused = root.contains(document.activeElement) ? Number((document.activeElement as HTMLElement).dataset["index"]) : -1;
-    root.replaceChildren(...pieces(spec));
+    root.replaceChildren(...(airy(spec.line) ? together(pieces(spec)) : pieces(spec)));
     if (focused >= 0) root.querySelector<HTMLElement>(`[data-index="${focused}"]`)?.focus();
   }
   listen(root, act);
