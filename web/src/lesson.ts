@@ -1,7 +1,7 @@
 // The lesson in, one of its pages out: diagram, three sentences, the example through this system's model, one curve.
 import { barOf, drawBar, drawTheme } from "./bar";
 import { chartFigure } from "./chart";
-import { button, dress, make, part, typing, unchanged } from "./dom";
+import { button, make, part, typing, unchanged } from "./dom";
 import { drawDiagram } from "./diagram";
 import type { Act } from "./panel";
 import { readRecord, type Record } from "./record";
@@ -113,7 +113,7 @@ function listen(root: HTMLElement): void {
     const { lesson, page, hands } = known;
     const next = lesson.pages[lesson.pages.indexOf(page) + by];
     if (!next) return;
+    all.set(root, { ...known, page: next }); // two keys may come within one frame
     hands.act.set({ page: next.name, selected: null, step: null, map: null });
-    dress(document.body, { "data-turned": by });
   });
 }
