@@ -61,6 +61,8 @@ function opposite(): "light" | "dark" {
   return now === "dark" ? "light" : "dark";
 }
 
+const WHOLE = ".panels, .lesson-body, main.report, main > .sheet";
+
 /** Each picture on the page, and the whole, in both forms. The list is made when it is opened: it says what is there. */
 function saveMenu(): HTMLElement {
   const list = make("div", { class: "sheet-menu" });
@@ -68,7 +70,7 @@ function saveMenu(): HTMLElement {
   menu.addEventListener("toggle", () => {
     if (!menu.open) return;
     const found = Array.from(document.querySelectorAll<HTMLElement>("[data-picture]")).filter((one) => one.offsetParent !== null);
-    const whole = document.querySelector<HTMLElement>("main");
+    const whole = Array.from(document.querySelectorAll<HTMLElement>(WHOLE)).find((one) => one.offsetParent !== null);
     const rows = found.map((one): [string, HTMLElement] => [one.dataset["picture"]!, one]);
     if (whole) rows.push(["everything", whole]);
     list.replaceChildren(...rows.map(([name, element]) => saveRow(name, element, menu)));

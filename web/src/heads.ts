@@ -89,8 +89,21 @@ function thumb(record: Record, map: AttentionMap, head: number | null, live: boo
     "button",
     { type: "button", class: head === null ? "thumb all" : "thumb", "data-head": `${map.name}/${head ?? "mean"}`, "aria-label": said, "data-tip": said, "aria-keyshortcuts": keys },
     canvas,
+    cross(),
     make("span", { class: "number" }, head === null ? "mean" : String(head)),
   );
+}
+
+/** Drawn over a head that is switched off. */
+function cross(): SVGSVGElement {
+  const drawing = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  dress(drawing, { class: "cross", viewBox: "0 0 10 10", preserveAspectRatio: "none", "aria-hidden": true });
+  for (const d of ["M1,1L9,9", "M9,1L1,9"]) {
+    const line = document.createElementNS("http://www.w3.org/2000/svg", "path");
+    dress(line, { d, "vector-effect": "non-scaling-stroke" });
+    drawing.append(line);
+  }
+  return drawing;
 }
 
 const listening = new WeakSet<HTMLElement>();

@@ -203,5 +203,10 @@ function move(scroll: HTMLElement, event: KeyboardEvent): void {
 function legend(place: HTMLElement, lens: Lens): void {
   if (unchanged(place, lens)) return;
   const scale = make("span", { class: "scale", "aria-hidden": true });
+  for (let i = 0; i <= 10; i++) {
+    const step = make("span");
+    step.style.opacity = shade(lens, (lens.scale * i) / 10).toFixed(3);
+    scale.append(step);
+  }
   place.replaceChildren(make("span", {}, "0"), scale, make("span", {}, figure(lens.scale).replace(/\.?0+$/, "")));
 }

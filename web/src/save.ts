@@ -25,30 +25,41 @@ export function pictureOf(element: HTMLElement): SVGSVGElement {
 
 type Origin = { readonly x: number; readonly y: number };
 
-function copy(element: Element, into: SVGElement, origin: Origin): void {
+function copy(element: Element, outer: SVGElement, origin: Origin): void {
   const style = getComputedStyle(element);
   if (style.display === "none" || style.visibility === "hidden" || element.matches(".unsaved, [hidden]")) return;
+  const into = style.opacity === "1" ? outer : outer.appendChild(node("g", { opacity: style.opacity }));
   if (element instanceof SVGSVGElement) return copyDrawing(element, into, origin);
   if (element instanceof HTMLCanvasElement || element instanceof HTMLImageElement) return copyImage(element, into, origin);
-  box(element, style, into, origin);
+  for (const rect of element.getClientRects()) if (rect.width * rect.height > 0) box(rect, style, into, origin);
   for (const child of element.childNodes) {
     if (child instanceof Element) copy(child, into, origin);
     else if (child instanceof Text && child.data.trim()) words(child, style, into, origin);
   }
 }
 
-/** Background and border as a rectangle, where there is one to see. */
-function box(element: Element, style: CSSStyleDeclaration, into: SVGElement, origin: Origin): void {
-  const border = Number.parseFloat(style.borderTopWidth) || 0;
-  if (clear(style.backgroundColor) && border === 0) return;
-  for (const rect of element.getClientRects()) {
-    if (rect.width === 0 || rect.height === 0) continue;
-    const attributes: { [name: string]: string | number } = {
-      x: rect.left - origin.x, y: rect.top - origin.y, width: rect.width, height: rect.height,
-      rx: Math.min(Number.parseFloat(style.borderTopLeftRadius) || 0, rect.height / 2), fill: clear(style.backgroundColor) ? "none" : style.backgroundColor,
-    };
-    into.append(node("rect", border ? { ...attributes, stroke: style.borderTopColor, "stroke-width": border } : attributes));
-  }
+/** Ground, border and outline, where there is one to see; a border that is not all around is drawn side by side. */
+function box(rect: DOMRect, style: CSSStyleDeclaration, into: SVGElement, origin: Origin): void {
+  const round = Math.min(Number.parseFloat(style.borderTopLeftRadius) || 0, rect.height / 2);
+  const around = (by: number, paint: { [name: string]: string | number }): SVGElement =>
+    node("rect", { x: rect.left - origin.x - by, y: rect.top - origin.y - by, width: rect.width + 2 * by, height: rect.height + 2 * by, rx: round, ...paint });
+  const sides = [style.borderTopWidth, style.borderRightWidth, style.borderBottomWidth, style.borderLeftWidth].map(Number.parseFloat) as [number, number, number, number];
+  const whole = sides.every((width) => width > 0) && !clear(style.borderTopColor);
+  if (!clear(style.backgroundColor)) into.append(around(0, { fill: style.backgroundColor }));
+  if (whole) into.append(around(-sides[0] / 2, { fill: "none", stroke: style.borderTopColor, "stroke-width": sides[0] }));
+  else edges(rect, sides, style, into, origin);
+  const outline = style.outlineStyle === "none" ? 0 : Number.parseFloat(style.outlineWidth);
+  if (outline) into.append(around(Number.parseFloat(style.outlineOffset) + outline / 2, { fill: "none", stroke: style.outlineColor, "stroke-width": outline }));
+}
+
+function edges(rect: DOMRect, [top, , bottom, left]: readonly number[], style: CSSStyleDeclaration, into: SVGElement, origin: Origin): void {
+  const [x, y] = [rect.left - origin.x, rect.top - origin.y];
+  const draw = (width: number | undefined, colour: string, x1: number, y1: number, x2: number, y2: number): void => {
+    if (width && !clear(colour)) into.append(node("line", { x1, y1, x2, y2, stroke: colour, "stroke-width": width }));
+  };
+  draw(top, style.borderTopColor, x, y, x + rect.width, y);
+  draw(bottom, style.borderBottomColor, x, y + rect.height, x + rect.width, y + rect.height);
+  draw(left, style.borderLeftColor, x, y, x, y + rect.height);
 }
 
 /** One text element for each piece of a text node that stands on one line. */
@@ -64,7 +75,7 @@ function words(text: Text, style: CSSStyleDeclaration, into: SVGElement, origin:
     const made = node("text", {
       x: (rtl ? rect.right : rect.left) - origin.x, y: rect.top + rect.height / 2 + size * 0.35 - origin.y,
       "font-family": style.fontFamily, "font-size": size, "font-weight": style.fontWeight, fill: style.color, direction: style.direction,
-      textLength: rect.width, lengthAdjust: "spacingAndGlyphs", opacity: style.opacity,
+      textLength: rect.width, lengthAdjust: "spacingAndGlyphs",
     });
     made.textContent = text.data.slice(start, end);
     into.append(made);

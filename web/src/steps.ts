@@ -125,5 +125,5 @@ function drawAlternatives(place: HTMLElement, panel: Panel, act: Act): void {
 
 function force(panel: Panel, act: Act, step: number, id: number): void {
   const before = panel.record.target.tokens.slice(0, step).map((token) => token.id);
-  act.set({ whatIf: { ...panel.state.whatIf, begin: [...before, id] }, show: "changed" });
+  act.set({ whatIf: { ...panel.state.whatIf, begin: [...before, id] }, show: "changed", step: null });
 }

@@ -6,8 +6,8 @@ export function tips(page: HTMLElement): void {
   page.append(tip);
   const show = (event: Event): void => {
     const owner = event.target instanceof Element ? event.target.closest("[data-tip]") : null;
-    tip.hidden = !owner;
-    if (!owner) return;
+    tip.hidden = !owner || owner.closest("details[open]") !== null;
+    if (!owner || tip.hidden) return;
     tip.textContent = owner.getAttribute("data-tip");
     const place = owner.getBoundingClientRect();
     const own = tip.getBoundingClientRect();
@@ -19,6 +19,7 @@ export function tips(page: HTMLElement): void {
   page.addEventListener("pointerover", show);
   page.addEventListener("focusin", show);
   page.addEventListener("pointerleave", () => (tip.hidden = true));
+  page.addEventListener("pointerdown", () => (tip.hidden = true));
   page.addEventListener("focusout", () => (tip.hidden = true));
   window.addEventListener("scroll", () => (tip.hidden = true), { passive: true, capture: true });
 }

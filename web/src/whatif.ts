@@ -32,13 +32,14 @@ function sourceIndex(panel: Panel): number {
 }
 
 /** What was done, in words. */
-export function changeInWords(original: Record, state: State): string[] {
+function changeInWords({ original, changed }: Panel, state: State): string[] {
   const { erase, replace, off, begin } = state.whatIf;
   const words: string[] = [];
   if (erase.length) words.push(`erased ${quoted(erasedText(original, erase))}`);
   if (replace) words.push(`${quoted(original.source.text.slice(replace.start, replace.end))} replaced by ${quoted(replace.text)}`);
   if (off.length) words.push(`off: ${off.map(([map, head]) => `${map} head ${head}`).join(", ")}`);
-  if (begin.length) words.push(`began with ${begin.length} ${begin.length === 1 ? "token" : "tokens"}, the last of them forced`);
+  const forced = changed?.target.tokens[begin.length - 1];
+  if (begin.length) words.push(`forced ${forced ? quoted(spelled(forced)) : "a word"} at step ${begin.length}`);
   return words;
 }
 
@@ -61,7 +62,7 @@ function sayings(panels: readonly Panel[], state: State, hands: WhatIfHands): No
     const ways = [first.record.picture ? "" : "click a source word to erase or replace it", writes ? "click an alternative to force it" : "", first.record.maps.length ? "alt-click a head to switch it off" : ""];
     return [lead, make("span", { class: "hint" }, ways.filter(Boolean).join(" · "))];
   }
-  const done = make("span", { class: "done", id: "done" }, changeInWords(first.original, state).join("; "));
+  const done = make("span", { class: "done", id: "done" }, changeInWords(first, state).join("; "));
   const results = panels.map((panel) => result(panel, panels.length > 1));
   const toggle = button(state.show === "changed" ? "show the original" : "show the changed", { class: "quiet", id: "show" }, () =>
     hands.act.set({ show: state.show === "changed" ? "original" : "changed" }));
