@@ -1,7 +1,6 @@
 """The page in a real browser: record, report and lesson as files, and the live page against made-up answers."""
 
 import base64
-import json
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Request, Route, expect, sync_playwright
 
 import regard
+from regard.view import html
 from tests.view.made import SHAPES, Json, lesson, made, report
 
 PAGE = Path(regard.__file__).parent / "view" / "page"
@@ -65,15 +65,8 @@ def watched(browser: Browser) -> Iterator[Watched]:
 
 def saved(data: Json, folder: Path) -> str:
     """A file that holds the page and its data; gives its address."""
-    script, style = ((PAGE / name).read_text(encoding="utf-8") for name in ("app.js", "app.css"))
-    inside = json.dumps(data).replace("<", "\\u003c")
     file = folder / "page.html"
-    file.write_text(
-        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>page</title><style>{style}</style>'
-        f'<script>{script}</script></head><body><div id="page"></div>'
-        f'<script type="application/json" id="regard">{inside}</script></body></html>',
-        encoding="utf-8",
-    )
+    file.write_text(html.page(data, "a page"), encoding="utf-8")
     return file.as_uri()
 
 
@@ -189,7 +182,7 @@ def test_the_keyboard_is_enough(watched: Watched, tmp_path: Path) -> None:
     page.keyboard.press("ArrowDown")
     assert page.evaluate("document.activeElement.dataset.token").startswith("source-")
     page.keyboard.press("Escape")
-    page.wait_for_function("!location.hash.includes('at=')")
+    page.wait_for_function("() => !location.hash.includes('at=')")
     page.focus("svg.heat")
     for key in ("ArrowRight", "ArrowDown"):
         page.keyboard.press(key)
@@ -212,7 +205,7 @@ def test_steps_can_be_gone_through(watched: Watched, tmp_path: Path) -> None:
     assert watched.page.locator('[data-side="target"] .later').count() == 9
     grown = watched.page.locator(".beam .node").count()
     watched.page.click('[data-step="whole"]')
-    watched.page.wait_for_function(f"document.querySelectorAll('.beam .node').length > {grown}")
+    watched.page.wait_for_function(f"() => document.querySelectorAll('.beam .node').length > {grown}")
 
 
 def test_pictures_are_saved(watched: Watched, tmp_path: Path) -> None:
