@@ -15,7 +15,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard import config
@@ -62,6 +62,7 @@ class Guess:
     why: tuple[str, ...] = ()  # a line for the task and one for the columns, with the flags that overrule them
     why_tokens: str = ""
     longest: int = 0  # tokens of a source, where the usual limit would leave texts out
+    pictured: bool = False  # whether the source holds pictures, which only captions are learnt from
 
     def asked(self, columns: Columns) -> Columns:
         """What `read` is to be asked for, where these columns were asked for before."""
@@ -84,7 +85,8 @@ def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = ""
 
 def guess_table(found: Sample, folder: str, columns: Columns, task: str, images: str) -> Guess:
     if task in ("generate", "fill"):
-        return Guess(task)
+        return Guess(task, pictured=reads_pictures(found, folder, columns))
+    found, header = with_header(found, folder)
     asked = bool(columns.source or columns.target)
     if not task and not asked and len(found.names) == 1 and found.rows and not found.hint:
         what = "the file is running text" if found.kind == "text" else "there is one column"
@@ -94,22 +96,50 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
         return Guess(task or "transduce")
     view = View(found, folder, chosen, images)
     name, reason = (task, "") if task else task_of(view)
-    why = ([line(name, reason)] if reason else []) + ([chosen.why] if chosen.why else [])
-    source, target = (chosen.source, chosen.target) if chosen.why else ((), "")
+    why = ([line(name, reason)] if reason else []) + [each for each in (header, chosen.why) if each]
+    source, target = (chosen.source, chosen.target) if header or chosen.why else ((), "")
     if name != "classify":
-        return Guess(name, source, target, "", tuple(why))
+        return Guess(name, source, target, "", tuple(why), pictured=view.is_pictured)
     tokens, most = ("spelled", view.most_tokens) if view.words_a_text >= WORDS else ("characters", 0)
     why_tokens = line_of_tokens(tokens, f"{view.words_a_text:.1f} words a text")
-    return Guess(name, source, target, tokens, tuple(why), why_tokens, most)
+    return Guess(name, source, target, tokens, tuple(why), why_tokens, most, view.is_pictured)
 
 
 def line(task: str, reason: str) -> str:
+    if task == "caption":  # nothing else reads pictures
+        return f"task caption: {reason}"
     other = {"transduce": "classify", "generate": "fill"}.get(task, "transduce")
     return f"task {task}: {reason}; --task {other} overrules it"
 
 
 def line_of_tokens(tokens: str, reason: str) -> str:
     return f"tokens {tokens}: {reason}; --tokens overrules it"
+
+
+# ── pictures and their header ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reads_pictures(found: Sample, folder: str, columns: Columns) -> bool:
+    """Whether what a task without a target would read are pictures."""
+    if found.kind == "folder":
+        return True
+    named = [label(found.names, name) for name in columns.source] or [*found.names[:1]]
+    return any(is_pictured([row[found.names.index(name)] for row in found.rows], folder, "") for name in named if name)
+
+
+def with_header(found: Sample, folder: str) -> tuple[Sample, str]:
+    """The rows without a first one that names the column of pictures, under whatever name; and that this is so."""
+    if found.headed or found.kind not in ("tsv", "csv") or len(found.rows) < 2:
+        return found, ""
+    first, rest = found.rows[0], found.rows[1:]
+    names = tuple(name.strip() for name in first)
+    if len(set(names)) < len(names) or not all(names) or any(map(str.isdecimal, names)):
+        return found, ""
+    for place, name in enumerate(names):
+        if not looks_like_image(name) and is_pictured([row[place] for row in rest], folder, ""):
+            why = f"the first line is a header ({listed([*names])}): below {escape(name)} stand pictures"
+            return replace(found, names=names, headed=True, rows=rest), why
+    return found, ""
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -193,6 +223,12 @@ class View:
         self.rows: list[tuple[Row, str]] = [(tuple(row[place] for place in places), row[last]) for row in found.rows]
 
     @property
+    def is_pictured(self) -> bool:
+        if len(self.chosen.source) > 1:
+            return False
+        return is_pictured([source[0] for source, _ in self.rows], self.folder, self.images)
+
+    @property
     def words_a_text(self) -> float:
         return sum(len(words(text)) for source, _ in self.rows for text in source) / max(len(self.rows), 1)
 
@@ -206,8 +242,7 @@ class View:
 def task_of(view: View) -> tuple[str, str]:
     """The first task whose rule fits, and what was seen."""
     if len(view.chosen.source) == 1:
-        firsts = [source[0] for source, _ in view.rows]
-        if is_pictured(firsts, view.folder, view.images):
+        if view.is_pictured:
             return "caption", "a folder of pictures" if view.kind == "folder" else "the source holds pictures"
         if is_tagged([(source[0], target) for source, target in view.rows]):
             kinds = len({tag for _, target in view.rows for tag in words(target)})
@@ -295,6 +330,9 @@ def configured(
     except ValueError:  # the config says what is wrong with it
         return Configured((resolve or config.resolve)(preset, file, list(given)))
     found = guess(path, Columns(asked.source, asked.target), task, asked.images)
+    if found.pictured and task not in ("", "caption"):
+        raise ConfigError(f"{escape(path)}: the source holds pictures, and the task {task} reads text: it would learn "
+                          "from their paths alone; say --task caption, which writes labels too")  # fmt: skip
     settled = "tokens" in said or "source" in ground.get("tokens", {}) or resolve is not None
     open_tokens = bool(found.tokens) and not settled
     why = (*found.why, *([found.why_tokens] if open_tokens else []))

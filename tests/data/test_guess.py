@@ -10,7 +10,7 @@ import pytest
 from regard import config
 from regard.data import builtin
 from regard.data.guess import Guess, configured, guess
-from regard.data.read import Columns
+from regard.data.read import Columns, read
 from regard.errors import ConfigError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
@@ -218,6 +218,32 @@ def test_paths_of_pictures(write: Write, tmp_path: Path) -> None:
     assert guess(write("z.tsv", "gone.png\ta dog\nlost.png\ta cat\n")).task == "transduce"
     three = write("w.tsv", "x\t1.png\ta dog\ny\t2.JPG\ta cat\n")
     assert summary(guess(three)) == ("caption", "2", "3")
+
+
+@pytest.mark.parametrize("header", ["image\tcaption", "file\ttext", "path of it\twhat it shows"])
+def test_pictures_below_a_header_of_any_name(write: Write, tmp_path: Path, header: str) -> None:
+    """Few rows, many words, some pictures gone: neither tags nor labels, and the reader names what is missing."""
+    for name in ("red square 1.png", "blue square 2.png"):
+        (tmp_path / name).write_bytes(b"")
+    rows = "".join(f"{c} square {i}.png\ta {c} square\n" for c, i in [("red", 1), ("blue", 2), ("red", 3), ("blue", 4)])
+    found = guess(write("x.tsv", f"{header}\n{rows}"))
+    assert found.task == "caption"
+    assert found.source in [(), tuple(header.split("\t")[:1])]
+    made = configured(write("x.tsv", f"{header}\n{rows}"), "caption", None, [])
+    table = read(write("x.tsv", f"{header}\n{rows}"), Columns(made.config.data.source, made.config.data.target))
+    assert [example.line for example in table.examples] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("task", ["classify", "transduce", "tag", "embed", "fill", "generate"])
+def test_pictures_are_not_read_as_text(write: Write, tmp_path: Path, task: str) -> None:
+    (tmp_path / "1.png").write_bytes(b"")
+    path = write("x.tsv", "1.png\ta dog\n2.png\ta cat\n")
+    with pytest.raises(ConfigError, match=rf"the source holds pictures, and the task {task} reads .* --task caption"):
+        configured(path, None, None, [f"task={task}"])
+    with pytest.raises(ConfigError, match="--task caption"):
+        configured(str(tmp_path), None, None, [f"task={task}"])
+    words = ["task=fill", "data.source=2"]
+    assert configured(path, None, None, words).config.task == "fill"
 
 
 def test_rows_of_an_archive(write: Write, tmp_path: Path) -> None:
