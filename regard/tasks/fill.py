@@ -1,6 +1,7 @@
 """A text with hidden tokens in, the tokens out: masked language modelling (Devlin et al. 2019).
 
-In a text to be filled, `[mask]` stands for one hidden token.
+In a text to be filled, `[mask]` stands for one hidden token. Of subwords, whose tokens hold the space before a word, a
+hole after a space is a word, or the beginning of one, with that space; a hole elsewhere goes on with what stands before.
 """
 
 import math
@@ -16,7 +17,7 @@ from regard.data.batch import Batch, mix, pad, scattered
 from regard.data.ragged import Numbers, Ragged, join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
-from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS
+from regard.data.tokens import BEGINS, END, MASK, PAD, SEPARATOR, SPECIALS, WITHIN
 from regard.engine.engine import Engine, engine
 from regard.models.model import Model
 from regard.score import Metric, perplexity
@@ -46,14 +47,24 @@ class Fill(Reads):
         return Rows(join(source, repeated(END, len(examples))), ragged([()] * len(examples)))
 
     def ask(self, columns: Sequence[str], folder: str) -> Item:
-        """Only in a question does `[mask]` mean a hidden token; in data it is six characters."""
+        """Only in a question does `[mask]` mean a hidden token; in data it is six characters.
+
+        The target tells of each hole what it is, where that is known.
+        """
         ids: list[int] = []
+        holes: list[int] = []
+        source = self.vocabulary.source
         for number, (text, is_tags) in enumerate(zip(columns, self.vocabulary.is_tags, strict=True)):
             ids += [SEPARATOR] if number else []
-            for place, piece in enumerate([text] if is_tags else text.split(HOLE)):
-                ids += [MASK] if place else []
-                ids += self.vocabulary.source.encode_columns([piece], [is_tags]).ids
-        return Item((*ids, END), ())
+            if is_tags:
+                ids += source.encode_columns([text], [True]).ids
+                continue
+            pieces = text.split(HOLE)
+            for place, found in enumerate(source.encode_pieces(pieces)):
+                ids += [MASK, *found] if place else found
+            holes += [BEGINS if piece.endswith(" ") or not (place or piece) else WITHIN
+                      for place, piece in enumerate(pieces[:-1])]  # fmt: skip
+        return Item((*ids, END), tuple(holes) if source.has_spaces else ())
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         source, label = self.hide(ragged([item.source for item in items]), np.asarray(numbers), epoch)
@@ -88,18 +99,27 @@ class Fill(Reads):
             for i, states_SD in zip(run, read_states(model, [items[i].source for i in run]), strict=True):
                 holes = [place for place, token in enumerate(items[i].source) if token == MASK]
                 log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
-                found[i] = self.best_fillings(items[i].source, holes, log_TV, max(1, wish.n_best))
+                found[i] = self.best_fillings(items[i], holes, log_TV, max(1, wish.n_best))
         return [found[i] for i in range(len(items))]
 
-    def best_fillings(self, ids: tuple[int, ...], holes: list[int], log_TV: Tensor, count: int) -> Answer:
+    def best_fillings(self, item: Item, holes: list[int], log_TV: Tensor, count: int) -> Answer:
         """The likeliest combinations of one token for each hole, best first."""
         first = len(SPECIALS) + len(self.vocabulary.source.tags)  # a hole in a text is never a tag
         log_TV[:, :first] = -torch.inf
+        self.keep_spaces(log_TV[:, first:], item.target)
         made = []
         for tokens, logs in best_rows(log_TV, min(count, log_TV.shape[1] - first), count):
             chosen = dict(zip(holes, tokens, strict=True))
-            made.append(self.spell([chosen.get(i, each) for i, each in enumerate(ids)], logs))
+            if min(logs, default=0.0) > -math.inf or not made:
+                made.append(self.spell([chosen.get(i, each) for i, each in enumerate(item.source)], logs))
         return replace(made[0], alternatives=tuple(made))
+
+    def keep_spaces(self, log_TV: Tensor, kinds: Sequence[int]) -> None:
+        """What is filled in has a space before it where the text has one, and none where it has none."""
+        spacing_V = torch.from_numpy(self.vocabulary.source.spacing).to(log_TV.device)
+        for log_V, kind in zip(log_TV, kinds, strict=False):  # a text that was cut has fewer holes
+            if (spacing_V == kind).any():
+                log_V[spacing_V != kind] = -torch.inf
 
     def spell(self, ids: list[int], logs: Sequence[float] = ()) -> Answer:
         """Ids without their end as text, a tab between columns; `logs` of what was filled in."""
