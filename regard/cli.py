@@ -145,6 +145,7 @@ def task(
 def check(
     file: Annotated[str, typer.Argument(help="A file, a folder of pictures, or two parallel files: a.en,a.de")],
     other: Annotated[str | None, typer.Argument(help="A second file, to see what the two share.")] = None,
+    task: TaskName = None,
     source: Source = None,
     target: Target = None,
     images: Images = None,
@@ -161,13 +162,14 @@ def check(
     """
     from regard.data.check import check as examine
     from regard.data.check import render, with_guess
-    from regard.data.guess import guess
+    from regard.data.guess import guess, refuse_pictures
     from regard.data.read import Columns, json_line, read
 
     asked = Columns(tuple(source.split(",")) if source else (), target or "")
-    found = guess(file, asked, images=images or "")
+    found = guess(file, asked, known_task(task), images or "")
+    refuse_pictures(file, found, task or "")
     tables = [read(path, found.asked(asked), skip_bad) for path in (file, other) if path]
-    report = with_guess(examine(*tables), found, tables[0], images or "")
+    report = with_guess(examine(*tables), found, tables[0], images or "", bool(task))
     print(json_line(report.as_dict()) if as_json else render(report))
 
 
@@ -538,6 +540,15 @@ def flag_words(single: dict[str, Any], several: dict[str, str | None]) -> list[s
     """Flags that were given, as the same `a.b=c` words that --set takes."""
     words = [f"{name}={json.dumps(value)}" for name, value in single.items() if value is not None]
     return words + [f"{name}={json.dumps(value.split(','))}" for name, value in several.items() if value]
+
+
+def known_task(name: str | None) -> str:
+    """The name of a task, or none."""
+    from regard import config
+
+    if name is not None and name not in config.TASKS:
+        raise UsageError(f"--task {name}{config.nearest(name, config.TASKS)}: expected {', '.join(config.TASKS)}")
+    return name or ""
 
 
 def configured(

@@ -39,6 +39,7 @@ PositionName = Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "
 CellName = Literal["elman", "gru", "lstm"]
 TaskName = Literal["transduce", "generate", "fill", "classify", "tag", "embed", "extract", "caption"]
 
+TASKS: tuple[str, ...] = get_args(TaskName)
 READING = ("fill", "classify", "tag", "embed", "extract")  # tasks that answer from what was read, and write no target
 LABELLED = ("classify", "tag")  # … and whose targets are labels
 LONG = 1024  # tokens of a source whose words are spelled: some 200 words

@@ -27,6 +27,7 @@ from regard.search.write import Sampling
 from regard.tasks.choose import task
 from regard.tasks.embed import Embed, body_vectors, gathered
 from regard.tasks.generate import Generate, page
+from regard.tasks.reading import Reads
 from regard.tasks.task import Alignment, Answer, Evaluation, Item, Wish, require
 from regard.tasks.transduce import Transduce
 from regard.view.record import Record, Token, record
@@ -145,11 +146,19 @@ class Trained:
     # ── how sure ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def judged(self, answer: Answer) -> Answer:
-        """The answer, and all its alternatives, with the chance of being right as confidence."""
+        """The answer with the chance of being right as confidence.
+
+        Only one answer is right: its alternatives have what it leaves, each its share by the probabilities of all that
+        could be answered instead.
+        """
         if self.calibration is None:
             return answer
-        sure = self.calibration.confidence(look(answer))
-        return replace(answer, confidence=sure, alternatives=tuple(map(self.judged, answer.alternatives)))
+        sure, others = self.calibration.confidence(look(answer)), answer.alternatives[1:]
+        instead = max(1.0 - answer.probability, sum(each.probability for each in others), sys.float_info.min)
+        share = (1.0 - sure) / instead
+        first = tuple(replace(each, confidence=sure) for each in answer.alternatives[:1])
+        shared = tuple(replace(each, confidence=share * each.probability) for each in others)
+        return replace(answer, confidence=sure, alternatives=first + shared)
 
     def calibrate(self, answers: Sequence[Answer], targets: Sequence[str]) -> Calibration | None:
         """Learns from answers, and what they should have been, how likely an answer is right; too few teach nothing."""
@@ -241,7 +250,8 @@ class Trained:
         if count <= longest:
             return item
         if where:
-            warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
+            rest = f"; {self.task.beyond}" if isinstance(self.task, Reads) and self.task.beyond else ""
+            warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source){rest}", stacklevel=2)
         return replace(item, source=item.source[:longest] + end)
 
     def score(
@@ -253,8 +263,10 @@ class Trained:
             raise DataError(f"{path}: {len(table.source_names)} source columns, the model reads "
                             f"{len(self.vocabulary.is_tags)}")  # fmt: skip
         for line in table.notes:
-            warnings.warn(line, stacklevel=2)
+            warnings.warn(line.removeprefix("warning: "), stacklevel=2)
         items, examples = self.read_items(table, skip_bad or self.config.data.skip_bad)
+        if isinstance(self.task, Reads) and (new := self.task.strangers(examples)):
+            warnings.warn(f"{escape(str(path))}: {new}", stacklevel=2)
         with threads(self.model):
             found = self.task.evaluate(self.model.eval(), items, examples, self.wish(beam), precision=self.precision)
         return replace(found, facts={**found.facts, **self.sureness(found, examples)})

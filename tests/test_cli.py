@@ -304,6 +304,21 @@ def test_a_guess_is_told_and_stands_on_the_card(regard: Regard, tmp_path: Path) 
     assert json.loads(regard("check", tmp_path / "x.tsv", "--json").out)["task"] == "classify"
 
 
+def test_check_takes_a_task_and_tells_of_running_text(
+    regard: Regard, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "book.txt").write_text("It was a night.\nIt was dark.\n" * 20, encoding="utf-8")
+    told = " ".join(regard("check", tmp_path / "book.txt").out.split())
+    assert "one text of some 580 characters, line breaks among them: training goes through it in order" in told
+    (tmp_path / "x.tsv").write_text("a b\tc d\n" * 3, encoding="utf-8")
+    told = regard("check", tmp_path / "x.tsv", "--task", "embed").out
+    assert "task embed: --task says so" in told
+    assert "did you mean embed?" in refused(2, "check", tmp_path / "x.tsv", "--task", "embd")
+    (tmp_path / "1.png").write_bytes(b"")
+    (tmp_path / "p.tsv").write_text("1.png\ta\n2.png\tb\n", encoding="utf-8")
+    assert "--task caption" in refused(2, "check", tmp_path / "p.tsv", "--task", "classify")
+
+
 def test_check_of_texts_and_of_many_columns(regard: Regard, tmp_path: Path) -> None:
     (tmp_path / "book.txt").write_text("It was night.\nAnd it rained.\n", encoding="utf-8")
     assert json.loads(regard("check", tmp_path / "book.txt", "--json").out)["task"] == "generate"

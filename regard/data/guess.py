@@ -5,7 +5,7 @@ by a flag, a setting or a config file is never guessed.
 
     caption    a folder of pictures, or a column with paths of pictures
     generate   a text without columns, or a single column
-    tag        as many target words as source words, of few kinds
+    tag        as many target words as source words, of few kinds; or a token and its label on each line
     classify   few different targets, each of many examples
     transduce  anything else
 """
@@ -32,11 +32,13 @@ from regard.data.read import (
     folder_of,
     listed,
     position,
+    quote,
     sample,
 )
 from regard.errors import ConfigError, RegardError
 
 MOST_TAGS = 300  # kinds of tags
+FEW = 4  # rows, of which one may have another number of tags than words
 MOST_LABELS = 100  # kinds of labels …
 LONGEST_LABEL = 60  # … their characters …
 FEWEST_ROWS = 20  # … of so many different examples at least …
@@ -47,6 +49,7 @@ LONGEST = 8192  # tokens of a spelled text; a longer one is left out
 
 GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
 PART = re.compile(r"\w+")
+NAME = re.compile(r"[^\W\d][\w.-]{0,29}")  # of a column
 
 Row = tuple[str, ...]
 
@@ -66,8 +69,8 @@ class Guess:
 
     def asked(self, columns: Columns) -> Columns:
         """What `read` is to be asked for, where these columns were asked for before."""
-        target = None if self.task == "generate" else columns.target or self.target
-        return Columns(columns.source or self.source, target)
+        target = None if self.task in ("generate", "fill") else columns.target or self.target
+        return Columns(columns.source or self.source, target, tagged=self.task == "tag")
 
 
 def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = "") -> Guess:
@@ -77,7 +80,7 @@ def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = ""
     try:
         if not all(map(os.path.exists, files_of(path))):
             return Guess(task or "transduce")
-        found = sample(path, columns)
+        found = sample(path, replace(columns, tagged=task in ("", "tag")))
     except (RegardError, OSError):
         return Guess(task or "transduce")
     return guess_table(found, folder_of(path), columns, task, images)
@@ -87,6 +90,8 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
     if task in ("generate", "fill"):
         return Guess(task, pictured=reads_pictures(found, folder, columns))
     found, header = with_header(found, folder)
+    if found.labelled is not None:
+        return guess_sentences(found, columns, task)
     asked = bool(columns.source or columns.target)
     if not task and not asked and len(found.names) == 1 and found.rows and not found.hint:
         what = "the file is running text" if found.kind == "text" else "there is one column"
@@ -96,13 +101,24 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
         return Guess(task or "transduce")
     view = View(found, folder, chosen, images)
     name, reason = (task, "") if task else task_of(view)
-    why = ([line(name, reason)] if reason else []) + [each for each in (header, chosen.why) if each]
+    doubts = [] if task else [*one_class(view), *maybe_header(found)]
+    why = ([line(name, reason)] if reason else []) + [each for each in (header, chosen.why, *doubts) if each]
     source, target = (chosen.source, chosen.target) if header or chosen.why else ((), "")
     if name != "classify":
         return Guess(name, source, target, "", tuple(why), pictured=view.is_pictured)
     tokens, most = ("spelled", view.most_tokens) if view.words_a_text >= WORDS else ("characters", 0)
     why_tokens = line_of_tokens(tokens, f"{view.words_a_text:.1f} words a text")
     return Guess(name, source, target, tokens, tuple(why), why_tokens, most, view.is_pictured)
+
+
+def guess_sentences(found: Sample, columns: Columns, task: str) -> Guess:
+    """Tokens and their labels, one of each on a line; the reader takes the same columns by itself."""
+    assert found.labelled is not None
+    told = "a token and its label on each line, blank lines between sentences"
+    flags = "--source {} --target {}".format(*found.labelled)
+    more = f"columns {flags}, of {len(found.names)}: a token and its label; these flags overrule it"
+    why = ([] if task else [line("tag", told)]) + ([more] if len(found.names) > 2 and not columns.source else [])
+    return Guess("tag", why=tuple(why))
 
 
 def line(task: str, reason: str) -> str:
@@ -248,7 +264,8 @@ def task_of(view: View) -> tuple[str, str]:
             kinds = len({tag for _, target in view.rows for tag in words(target)})
             return "tag", f"as many target words as source words, {kinds} kinds of them"
     examples = list(dict.fromkeys(view.rows))
-    counted = f"{len({target for _, target in examples}):,} different targets in {len(examples):,} examples"
+    kinds = len({target for _, target in examples})
+    counted = f"{kinds:,} different target{'s' * (kinds > 1)} in {len(examples):,} different examples"
     if not is_labelled(examples):
         return "transduce", counted
     if is_copied(examples):
@@ -268,7 +285,8 @@ def is_tagged(rows: Sequence[tuple[str, str]]) -> bool:
     """Whether targets are tags: one for each word of the source, more than one a row, of few kinds."""
     counted = [(words(source), words(target)) for source, target in rows]
     equal = [(source, target) for source, target in counted if len(source) == len(target)]
-    if not rows or len(equal) < 0.99 * len(rows) or sum(len(target) for _, target in equal) < 1.5 * len(equal):
+    flaws = max(0.01 * len(rows), float(len(rows) >= FEW))  # which the reader names
+    if not rows or len(rows) - len(equal) > flaws or sum(len(target) for _, target in equal) < 1.5 * len(equal):
         return False
     tags = {tag for _, target in equal for tag in target}
     return len(tags) <= MOST_TAGS and 2 * len(tags) <= len({word for source, _ in equal for word in source})
@@ -297,6 +315,34 @@ def holds(source: Row, target: str) -> bool:
 
 def words(text: str) -> list[str]:
     return [word for word in GAP.split(text) if word]
+
+
+# ── doubts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def one_class(view: View) -> list[str]:
+    """A warning where every example has the same target."""
+    targets = {target for _, target in view.rows}
+    if len(targets) != 1 or len(view.rows) < 2:
+        return []
+    return [f"warning: all {len(view.rows):,} targets are {quote(targets.pop())}: one label alone, from which nothing "
+            "is learnt but to write it; are the other labels in another file?"]  # fmt: skip
+
+
+def maybe_header(found: Sample) -> list[str]:
+    """A warning where the first line looks like no other: no word of it comes again, as nearly all others' do."""
+    if found.headed or found.kind not in ("tsv", "csv") or len(found.rows) < FEWEST_ROWS:
+        return []
+    first, *rest = [{word.lower() for text in row for word in words(text)} for row in found.rows]
+    often = Counter(word for row in rest for word in row)
+    names = [text.strip() for text in found.rows[0]]
+    like_names = len(set(names)) == len(names) and all(NAME.fullmatch(name) for name in names)
+    alone = sum(all(often[word] == 1 for word in row) for row in rest)
+    if not like_names or any(often[word] for word in first) or alone > (1 - NEARLY_ALL) * len(rest):
+        return []
+    flags = f"--source {escape(','.join(names[:-1]))} --target {escape(names[-1])}"
+    return [f"warning: the first line, {listed(names)}, is read as an example, and looks like a header; if it is one, "
+            f"say {flags}"]  # fmt: skip
 
 
 # ── a config ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -330,9 +376,7 @@ def configured(
     except ValueError:  # the config says what is wrong with it
         return Configured((resolve or config.resolve)(preset, file, list(given)))
     found = guess(path, Columns(asked.source, asked.target), task, asked.images)
-    if found.pictured and task not in ("", "caption"):
-        raise ConfigError(f"{escape(path)}: the source holds pictures, and the task {task} reads text: it would learn "
-                          "from their paths alone; say --task caption, which writes labels too")  # fmt: skip
+    refuse_pictures(path, found, task)
     settled = "tokens" in said or "source" in ground.get("tokens", {}) or resolve is not None
     open_tokens = bool(found.tokens) and not settled
     why = (*found.why, *([found.why_tokens] if open_tokens else []))
@@ -341,6 +385,13 @@ def configured(
         return Configured((resolve or config.resolve)(preset, file, [*guessed, *given]), why)
     except ConfigError as error:
         raise ConfigError("\n".join([str(error), *(found.why[:1] if not task else [])])) from None
+
+
+def refuse_pictures(path: str, found: Guess, task: str) -> None:
+    """A task that reads text would read the paths of pictures, and seem to learn."""
+    if found.pictured and task not in ("", "caption"):
+        raise ConfigError(f"{escape(path)}: the source holds pictures, and the task {task} reads text: it would learn "
+                          "from their paths alone; say --task caption, which writes labels too")  # fmt: skip
 
 
 def guessed_words(found: Guess, data: config.Tree, open_task: bool, open_tokens: bool) -> Iterator[str]:

@@ -118,7 +118,7 @@ class Tokenizer:
 
     @cached_property
     def spacing(self) -> NDArray[np.int8]:
-        """Of each id of text, counted from the first: BEGINS with a space and is no space alone, or has none: WITHIN."""
+        """Of each id of text, counted from the first: BEGINS with a space and is more than that; or is WITHIN."""
         spaced = [(each[:1] == b" ", bool(each.strip())) for each in self.pieces.spellings]
         return np.array([BEGINS * more if begins else WITHIN for begins, more in spaced], np.int8)
 

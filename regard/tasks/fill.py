@@ -1,7 +1,7 @@
 """A text with hidden tokens in, the tokens out: masked language modelling (Devlin et al. 2019).
 
 In a text to be filled, `[mask]` stands for one hidden token. Of subwords, whose tokens hold the space before a word, a
-hole after a space is a word, or the beginning of one, with that space; a hole elsewhere goes on with what stands before.
+hole after a space is a word, or the beginning of one, with that space; elsewhere it goes on with what stands before.
 """
 
 import math
@@ -107,7 +107,7 @@ class Fill(Reads):
         first = len(SPECIALS) + len(self.vocabulary.source.tags)  # a hole in a text is never a tag
         log_TV[:, :first] = -torch.inf
         self.keep_spaces(log_TV[:, first:], item.target)
-        made = []
+        made: list[Answer] = []
         for tokens, logs in best_rows(log_TV, min(count, log_TV.shape[1] - first), count):
             chosen = dict(zip(holes, tokens, strict=True))
             if min(logs, default=0.0) > -math.inf or not made:

@@ -212,7 +212,10 @@ def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> t
     if c.task == "generate" and is_running(path, c.data.source):
         return text_sides(c, path, valid_path, store)
     columns = Columns(
-        c.data.source, None if c.task in ("fill", "generate") else c.data.target, within=c.task == "extract"
+        c.data.source,
+        None if c.task in ("fill", "generate") else c.data.target,
+        within=c.task == "extract",
+        tagged=c.task == "tag",
     )
     division = Division()
     table = spool(path, store / "train.spool", columns, c.data.skip_bad, None if valid_path else division.add)
@@ -363,7 +366,9 @@ def skipped(side: Side, bad: list[str]) -> list[str]:
     """A note on the examples that could not be used, or an error if none could."""
     if bad and len(bad) == len(side):
         raise DataError(f"{bad[0]}\n{side.table.path}: none of {len(side)} examples can be used")
-    return [f"{len(bad)} of {len(side)} examples can not be used; skipped. The first: {bad[0]}"] if bad else []
+    if not bad:
+        return []
+    return [f"warning: {len(bad)} of {len(side)} examples can not be used; skipped. The first: {bad[0]}"]
 
 
 def left_out(side: Side, kept: int, c: config.Config, bad: int = 0) -> list[str]:
@@ -373,4 +378,4 @@ def left_out(side: Side, kept: int, c: config.Config, bad: int = 0) -> list[str]
     if not kept:
         raise DataError(f"{path}: all {len(side)} examples are longer than {bounds}")
     dropped = len(side) - kept - bad
-    return [f"{path}: {dropped} examples left out: longer than {bounds}"] if dropped else []
+    return [f"warning: {path}: {dropped} examples left out: longer than {bounds}"] if dropped else []

@@ -11,7 +11,7 @@ from regard import config
 from regard.data import builtin
 from regard.data.guess import Guess, configured, guess
 from regard.data.read import Columns, read
-from regard.errors import ConfigError
+from regard.errors import ConfigError, DataError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 Write = Callable[[str, str], str]
@@ -149,9 +149,41 @@ def test_tags(write: Write) -> None:
     assert guess(write("x.tsv", nbsp)).task == "tag"
 
 
+def test_one_bad_line_among_few_tagged_ones_is_left_to_the_reader(write: Write) -> None:
+    rows = "".join(
+        f"i want {dish} at {hour}\tO O B O B\n" for dish in ("rice", "soup") for hour in ("ten", "six", "two")
+    )
+    path = write("x.tsv", rows + "i want stew\tO O\n")
+    assert guess(path).task == "tag"
+    with pytest.raises(DataError, match=r"x\.tsv:7: found 3 tokens and 2 labels"):
+        read(path, guess(path).asked(Columns()))
+    assert guess(write("y.tsv", rows + "i want stew\tO O\nstew\tO O\n")).task != "tag"
+
+
 def test_as_many_kinds_as_words_are_a_translation(write: Write) -> None:
     rows = "".join(f"{a}{b} x{b}{a}\t{b}{a}y z{a}{b}\n" for a in "abcdefgh" for b in "abcdefgh")
     assert guess(write("x.tsv", rows)).task == "transduce"
+
+
+def test_examples_are_counted_once_and_that_is_said(write: Write) -> None:
+    found = guess(write("x.tsv", labelled(40, 2) * 2))
+    assert "2 different targets in 40 different examples" in found.why[0]
+
+
+def test_one_label_alone_is_said(write: Write) -> None:
+    found = guess(write("x.tsv", labelled(40, 1)))
+    assert found.task == "transduce"
+    assert any(line.startswith('warning: all 40 targets are "label0": one label alone') for line in found.why)
+
+
+def test_a_first_line_that_looks_like_a_header_is_said(write: Write) -> None:
+    rows = labelled(40, 2)
+    (told,) = (line for line in guess(write("x.tsv", "utterance\tkind\n" + rows)).why if "header" in line)
+    assert told.startswith("warning: the first line, utterance, kind, is read as an example")
+    assert "--source utterance --target kind" in told
+    words = "".join(f"wort{i}\tword{i}\n" for i in range(40))  # none comes again, and the first is no exception
+    for text in (rows, words, "some text\tlabel0\n" + rows, "text\tlabel\n" + rows):
+        assert not any("looks like a header" in line for line in guess(write("y.tsv", text)).why)
 
 
 def test_running_text(write: Write) -> None:

@@ -265,7 +265,7 @@ def test_an_empty_column_stays_a_column(columns: tuple[str, str]) -> None:
 
 # ── spaces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
-SAID = ["wake me at noon", "wake me at seven", "call me at noon", "call us, wake us"] * 3
+SAID = ["wake me at noon", "wake me at seven", "call me at noon", "call us, us"] * 3
 
 
 def subwords(kind: str) -> tuple[Fill, Model]:
@@ -275,7 +275,7 @@ def subwords(kind: str) -> tuple[Fill, Model]:
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-@pytest.mark.parametrize("text", ["wake me at [mask]", "[mask] me at noon", "wake [mask] at noon", "call us[mask] wake us",
+@pytest.mark.parametrize("text", ["wake me at [mask]", "[mask] me at noon", "wake [mask] at noon", "call us[mask] us",
                                   "[mask] me [mask] noon", "wake[mask]"])  # fmt: skip
 def test_a_hole_takes_the_space_before_it(kind: str, text: str) -> None:
     """Around a hole stand the tokens that stand in the whole text: no lone space, and none too many."""

@@ -25,6 +25,24 @@ def quick(*words: str, preset: str = "rnn-attention") -> config.Config:
     return config.resolve(preset, None, [*QUICK, *words])
 
 
+# ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_warnings_are_shown_to_whoever_wants_to_hear_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.tsv").write_text("".join(f"s{i}\tt{i}\n" for i in range(20)) + "s" * 90 + "\tt\n" + "bad\n")
+    (tmp_path / "valid.tsv").write_text("s1\tt1\nx\ty\n")
+    words = quick("data.max_source=20", "data.skip_bad=true")
+    notes = ("task transduce: said by nobody", "warning: of the guess")
+    train(words, str(tmp_path / "train.tsv"), str(tmp_path / "valid.tsv"), None, quiet=True, notes=notes)
+    told = capsys.readouterr().err.splitlines()
+    assert [line for line in told if not line.startswith("warning: ")] == []
+    for what in ("of the guess", "1 of 22 lines can not be used", "1 of 2 sources are in the training file too",
+                 "1 examples left out"):  # fmt: skip
+        assert sum(what in line for line in told) == 1
+
+
 # ── what is in the folder ────────────────────────────────────────────────────────────────────────────────────────────
 
 
