@@ -260,7 +260,7 @@ def train(
 
     command = "regard " + shlex.join(sys.argv[1:])
     _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why, body)
-    tell_saved(out, found, quiet)
+    tell_saved(out, made.config.task, found, quiet)
 
 
 @app.command()
@@ -282,8 +282,8 @@ def resume(
         return
     from regard.training.run import resume as resume_training
 
-    _, found = resume_training(model, quiet)
-    tell_saved(model, found, quiet)
+    trained, found = resume_training(model, quiet)
+    tell_saved(model, trained.config.task, found, quiet)
 
 
 @app.command()
@@ -698,36 +698,42 @@ def refuse_search(loaded: "Trained", words: set[str]) -> None:
 
 def evaluation_dict(found: "Evaluation") -> dict[str, Any]:
     metrics = {name: {"value": m.value, "low": m.low, "high": m.high, "signature": m.signature}
-               for name, m in found.metrics.items()}  # fmt: skip
+               for name, m in found.metrics.items() if name not in found.mute}  # fmt: skip
     table = {"confusion": found.confusion.as_dict()} if found.confusion else {}
-    return {"metrics": metrics, **found.facts, "examples": len(found.outputs), **table}
+    mute = {"left_out": found.mute} if found.mute else {}
+    return {"metrics": metrics, **found.facts, "examples": len(found.outputs), **mute, **table}
 
 
 def evaluation_text(found: "Evaluation") -> str:
     """A table of scores for a person."""
+    from regard.tasks.facts import MEANINGS, number
+
     lines = [f"{len(found.outputs)} examples"]
-    for m in found.metrics.values():
+    for m in found.telling:
         interval = "" if m.low is None else f"  ({m.low:.2f} – {m.high:.2f})"
         lines.append(f"{m.name:24}{m.value:10.2f}{interval}   {m.signature}")
-    lines += [f"{name.replace('_', ' '):24}{value:10.4f}" for name, value in found.facts.items()]
+    lines += [f"{name:24}{'–':>10}   left out: {why}" for name, why in found.mute.items()]
+    lines += [f"{name.replace('_', ' '):24}{number(name, value):>10}   {MEANINGS.get(name, '')}".rstrip()
+              for name, value in found.facts.items()]  # fmt: skip
     lines += ["", found.confusion.render()] if found.confusion else []
     return "\n".join(lines)
 
 
-def tell_saved(out: str, found: "Evaluation | None", quiet: bool) -> None:
+def tell_saved(out: str, task: str, found: "Evaluation | None", quiet: bool) -> None:
     """Scores, where the model is, what to type next. Of several processes only the first has scores, and the word."""
     if found is None:
         return
     print(evaluation_text(found), flush=True)
     if quiet:
         return
+    from regard.training.card import commands
     from regard.view.terminal import command
 
     folder = shlex.quote(out)
     note(f"the model is in {out}: README.md is its card, curves.svg its curves")
-    note(f"next: {command()} run {folder} < in.txt > out.txt")
-    note(f"      {command()} score {folder} test.tsv")
-    note(f"      {command()} laws {folder}")
+    for place, line in enumerate([*commands(task), "regard laws FOLDER"]):
+        typed = line.replace("FOLDER", folder).replace("regard", command(), 1)
+        note(f"{'      ' if place else 'next: '}{typed}")
     if (Path(out) / "tensorboard").is_dir():
         note(f"      tensorboard --logdir {folder}/tensorboard")
 
