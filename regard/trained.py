@@ -185,14 +185,14 @@ class Trained:
         if isinstance(texts, str):
             raise UsageError("embed takes a list of texts; for one text say model.embed([text])")
         require("batch", batch, 1)
+        self.refuse_pictures()
         asked = [self.item(text, f"text {number}") if any(columns(text)) else None
                  for number, text in enumerate(texts, 1)]  # fmt: skip
         return self.embedded(asked, batch)
 
     def embedded(self, items: Sequence[Item | None], batch: int) -> Vectors:
         """The vectors of what `item` made of texts; zeros where there is none."""
-        if self.config.encoder.kind == "image":
-            raise UsageError(f"the task {self.config.task} reads pictures; only texts are embedded")
+        self.refuse_pictures()
         found: Vectors = np.zeros((len(items), self.vector_width), np.float32)
         read = [place for place, item in enumerate(items) if item is not None]
         sources = [item.source for item in items if item is not None]
@@ -201,6 +201,12 @@ class Trained:
             with threads(self.model):
                 found[read] = gathered(make, self.decoding, sources, batch)
         return found
+
+    def refuse_pictures(self) -> None:
+        """Before texts are taken for paths, which are not there."""
+        if self.config.encoder.kind == "image":
+            raise UsageError(f"this model reads pictures (its task is {self.config.task}); only texts have vectors "
+                             "that can be compared")  # fmt: skip
 
     @property
     def vector_width(self) -> int:

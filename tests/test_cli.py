@@ -847,7 +847,7 @@ def test_flags_that_fill_nothing(
     refused: Callable[..., str], small_model: Callable[..., Trained], tmp_path: Path, words: list[str]
 ) -> None:
     small_model("encoder").save(tmp_path / "m")
-    assert "only --n-best and --batch apply" in refused(2, "run", tmp_path / "m", *words, stdin=b"a[mask]\n")
+    assert "only --n-best, --batch, --json" in refused(2, "run", tmp_path / "m", *words, stdin=b"a[mask]\n")
 
 
 def test_flags_of_a_search_for_what_fills(regard: Regard, small_model: Callable[..., Trained], tmp_path: Path) -> None:

@@ -382,7 +382,8 @@ def configured(
     why = (*found.why, *([found.why_tokens] if open_tokens else []))
     guessed = [*guessed_words(found, data, not task, open_tokens)]
     try:
-        return Configured((resolve or config.resolve)(preset, file, [*guessed, *given]), why)
+        made = (resolve or config.resolve)(preset, file, [*guessed, *given])
+        return Configured(made, (*why, *config.idle(made, said)))
     except ConfigError as error:
         raise ConfigError("\n".join([str(error), *(found.why[:1] if not task else [])])) from None
 

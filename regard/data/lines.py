@@ -2,10 +2,13 @@
 
 lines    the whole line is read, and the output takes its place
 tsv      some columns are read, and the output is one column more
+csv      the same with commas and quotes; a row is one line
 jsonl    some keys of an object are read, and the output is one key more
 """
 
 import codecs
+import csv
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
@@ -15,7 +18,7 @@ from regard.data.read import Flaw, header_names, json_line, json_object, listed,
 from regard.errors import DataError, UsageError
 
 BLOCK = 1 << 18  # bytes that are read at once, at most
-FORMATS = ("lines", "tsv", "jsonl")
+FORMATS = ("lines", "tsv", "csv", "jsonl")
 CLEAN = str.maketrans("\t\n\r", "   ")  # what would tear a column apart
 
 Tell = Callable[[str], None]
@@ -127,7 +130,7 @@ class Layout:
         if self.format not in ("", *FORMATS):
             raise UsageError(f"--format {quote(self.format)}: expected {', '.join(FORMATS)}")
         if self.format == "lines" and self.columns:
-            raise UsageError("--input-column names a column of --format tsv or jsonl; with --format lines all is read")
+            raise UsageError("--input-column names a column of a table or a key; with --format lines all is read")
         for name in self.columns:
             if not name.strip() or (name.isdecimal() and not position(name)):
                 raise UsageError(f"--input-column {quote(name)}: expected names or numbers from 1, such as date,2")
@@ -152,13 +155,21 @@ class Layout:
             raise UsageError(f"--input-column: found {listed(list(columns))}; the model reads {count} columns")
         if kind == "jsonl":
             return Objects(columns, self.output, self.count)
-        return Table(columns, self.output, self.count, self.line_break)
+        return (Commas if kind == "csv" else Table)(columns, self.output, self.count, self.line_break)
 
     def guess(self, first: str) -> str:
         if self.is_whole:
             return "lines"
         named = not any(name.isdecimal() for name in self.columns)
-        return "jsonl" if named and first.lstrip().startswith("{") else "tsv"
+        if named and first.lstrip().startswith("{"):
+            return "jsonl"
+        return "csv" if self.with_commas(first) else "tsv"
+
+    def with_commas(self, first: str) -> bool:
+        """Whether a first line without tabs has the columns that are asked for between commas."""
+        fields = [] if "\t" in first else (cut_commas(first) or [])
+        known = [name.strip() for name in fields]
+        return len(fields) > 1 and all(name in known or 1 < position(name) <= len(fields) for name in self.columns)
 
 
 class Whole:
@@ -195,14 +206,21 @@ class Table:
         self.width = 0  # of the header
 
     def head(self, line: str) -> str | None:
-        labels = header_names(line.split("\t"), self.columns)
+        labels = header_names(self.cut(line), self.columns)
         if not labels:
             return None
         self.places, self.width = tuple(self.place(name, labels) for name in self.columns), len(labels)
         for name in self.names:
             if name in labels:
                 raise UsageError(f"the input has a column {quote(name)} already; choose another --output-column")
-        return "\t".join([line, *self.names])
+        return self.joined(line, self.names)
+
+    def cut(self, line: str) -> list[str]:
+        return line.split("\t")
+
+    def joined(self, line: str, more: list[str]) -> str:
+        """A line as it stands, with further fields."""
+        return "\t".join([line, *more])
 
     def place(self, name: str, labels: list[str]) -> int:
         if name in labels:
@@ -215,13 +233,13 @@ class Table:
     def read(self, line: str) -> tuple[str, ...]:
         if not line:
             return ("",) * len(self.places)
-        fields = line.split("\t")
+        fields = self.cut(line)
         if len(fields) <= max(self.places):
             raise DataError(f"expected {max(self.width, max(self.places) + 1)} columns, found {len(fields)}")
         return tuple(fields[place] for place in self.places)
 
     def surplus(self, line: str) -> str:
-        found = line.count("\t") + 1
+        found = len(self.cut(line))
         return f"{found} columns, the header has {self.width}" if 0 < self.width < found else ""
 
     def write(self, line: str, output: Output) -> str:
@@ -234,6 +252,56 @@ class Table:
         made = texts if output.record is None else [json_line(output.record)]
         missing, fewer = [""] * (width - len(fields)), [""] * (len(self.names) - len(made))
         return "\t".join([*fields[:width], *missing, *made, *fewer, *fields[width:]])
+
+
+class Commas(Table):
+    """Columns with commas between them, and quotes around what holds one; a row does not go on in the next line."""
+
+    def cut(self, line: str) -> list[str]:
+        fields = cut_commas(line)
+        if fields is None:
+            raise DataError(f'found a quote that is not closed on its line, or text after one: {quote(line)}; write " '
+                            'inside a field as ""')  # fmt: skip
+        return fields
+
+    def joined(self, line: str, more: list[str]) -> str:
+        return ",".join([line, *map(quoted, more)])
+
+    def write(self, line: str, output: Output) -> str:
+        """As in the other tables, but that a field with a comma is quoted; what is no row becomes one field."""
+        if not line:
+            return ""
+        fields = cut_commas(line)
+        width = self.width or len(fields or [line])
+        texts = [text.replace("\n", self.line_break) for text in output.texts]
+        made = texts if output.record is None else [json_line(output.record)]
+        made += [""] * (len(self.names) - len(made))
+        if fields is not None and len(fields) == width:
+            return self.joined(line, made)
+        fields = fields or [line]
+        missing = [""] * (width - len(fields))
+        return ",".join(map(quoted, [*fields[:width], *missing, *made, *fields[width:]]))
+
+
+def cut_commas(line: str) -> list[str] | None:
+    """The fields of a row of a CSV; nothing of what is none."""
+    limit = csv.field_size_limit(2**31 - 1)  # the default refuses a field of 128 KB
+    try:
+        return next(csv.reader([line.removesuffix("\r")], strict=True), [""])
+    except csv.Error:
+        return None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def quoted(field: str) -> str:
+    return '"' + field.replace('"', '""') + '"' if re.search('[,"\r\n]', field) else field
+
+
+def header_of_commas(line: str) -> list[str]:
+    """The names in a line that looks like the header of a CSV: several, and all of them well known."""
+    fields = [] if "\t" in line else (cut_commas(line) or [])
+    return header_names(fields, ()) if len(fields) > 1 else []
 
 
 class Objects:

@@ -20,6 +20,7 @@ from regard.models.model import Model
 from regard.tasks.task import Exact, Item, Wish
 
 SHOWN = 8  # labels that a note names
+APPLIES = "only --n-best, --batch, --json, --min-confidence, --precision and what is said of columns"  # to `run`
 
 
 def read_states(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -47,7 +48,7 @@ def refuse_search(wish: Wish, task: str, why: str) -> None:
         or wish.max_length
         or wish.constrained
     ):
-        raise UsageError(f"{why}: only --n-best and --batch apply to the task {task}")
+        raise UsageError(f"{why}: {APPLIES} apply to the task {task}")
 
 
 def strangers(known: Container[str], labels: Counter[str], what: str) -> str:

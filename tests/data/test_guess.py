@@ -358,3 +358,27 @@ def test_pictures_have_settings_that_nothing_else_has() -> None:
         with pytest.raises(ConfigError, match="reads no pictures"):
             config.resolve("rnn", None, [word])
         assert config.resolve("caption", None, [word]).task == "caption"
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "idle"),
+    [
+        ("classify", ["search.beam=4", "search.length_penalty=0.5"], ["search.beam", "search.length_penalty"]),
+        ("classify", ["tokens.source=bpe", "tokens.target=words"], ["tokens.target"]),
+        ("classify", ["tokens.source=bpe", "tokens.target=bpe"], []),  # --tokens bpe
+        ("classify", ["fill.share=0.3", "data.max_target=9"], ["fill.share", "data.max_target"]),
+        ("fill", ["fill.share=0.3"], []),
+        ("generate", ["data.max_source=9", "search.length_extra=9"], ["search.length_extra", "data.max_source"]),
+        ("transduce", ["data.max_source=9", "search.beam=4", "fill.mask=0.5"], ["fill.mask"]),
+        ("classify", ["search.beam=1"], []),  # as it is anyway
+    ],
+)
+def test_settings_that_do_nothing_are_told(write: Write, task: str, words: list[str], idle: list[str]) -> None:
+    made = configured(write("x.tsv", labelled(40, 2)), None, None, [f"task={task}", *words])
+    told = [line.split()[1] for line in made.why if f"does nothing for the task {task}: " in line]
+    assert sorted(told) == sorted(idle)
+
+
+def test_what_a_preset_says_is_nobody_s_mistake(write: Write) -> None:
+    made = configured(write("x.tsv", labelled(40, 2)), "vaswani2017", None, ["task=classify"])
+    assert not any("does nothing" in line for line in made.why)

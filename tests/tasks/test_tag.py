@@ -174,7 +174,7 @@ def test_spelled_words_are_never_written(task: str) -> None:
 
 def test_nothing_is_searched_for() -> None:
     tag, model = made()
-    with pytest.raises(UsageError, match="only --n-best and --batch apply to the task tag"):
+    with pytest.raises(UsageError, match=r"only --n-best, --batch, --json, .* apply to the task tag"):
         tag.answer(model, [tag.ask(["the"], ".")], Wish(prefix="O"), [0])
 
 
