@@ -52,7 +52,7 @@ Source = Annotated[str | None, typer.Option(help="Source columns by name or posi
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results, warnings and errors.")]
 Align = Annotated[bool, typer.Option("--align/--no-align", help="In JSON: what each token looked at; takes time.")]
 Breaks = Annotated[bool, typer.Option("--breaks", help="generate: line breaks as they are, else they are \\n.")]
-Format = Annotated[str, typer.Option(help="lines, tsv, csv or jsonl. Default: by --input-column and the first line.")]
+Format = Annotated[str, typer.Option(help="lines, tsv, csv, jsonl, conll. Default: by --input-column and line 1.")]
 Images = Annotated[str | None, typer.Option(metavar="FILE.npz", help="Pictures; the source column has their rows.")]
 Kinds = Annotated[str | None, typer.Option(help="characters, bytes, words, spelled, bpe or unigram; or SOURCE,TARGET")]
 Valid = Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")]
@@ -666,7 +666,7 @@ def refuse_contradictions(context: typer.Context) -> None:
         raise UsageError(f"--min-length {given['min_length']} is more than --max-length {given['max_length']}")
     if empty := [name for name in ("pattern", "require", "ban") if name in words and not all(listed(given[name]))]:
         raise UsageError(f"--{empty[0]}: found an empty text, which asks for nothing; leave the option out")
-    if given["breaks"] and (given["as_json"] or given["input_column"] or given["format"] in ("tsv", "csv", "jsonl")):
+    if given["breaks"] and (given["as_json"] or given["input_column"] or given["format"] not in ("", "lines")):
         raise UsageError("--breaks is for a person who reads; JSON and tables have one line for each line")
     if "align" in words and not given["as_json"]:
         raise UsageError("--align and --no-align are about the alignment in a JSON record; they need --json")

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
-from regard.data.lines import Format, Layout, Line, Output, Tell, bundles, header_of_commas
+from regard.data.lines import Format, Layout, Line, Output, Tell, bundles, header_of_commas, sentences
 from regard.data.read import EMPTY, escape, json_line, listed, numbered_lines
 from regard.errors import DataError, RegardError, UsageError
 from regard.score.retrieval import Hit, nearest
@@ -66,6 +66,10 @@ class Filter:
     def run(self, stream: BufferedIOBase, out: TextIO) -> None:
         """Reads until the stream ends; what is answered is out before anything more is waited for."""
         coming = bundles(stream, CHUNK * self.ask.wish.batch, self.tell)
+        if self.ask.layout.format == "conll":
+            if self.model.config.task != "tag":
+                raise UsageError(f"--format conll has a label for each token, and the task is {self.model.config.task}")
+            coming = sentences(coming)
         first = self.opening(coming, out)
         if not first:
             return

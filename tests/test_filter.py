@@ -373,3 +373,32 @@ def test_a_csv_that_is_read_whole_is_told(model: Trained) -> None:
                     "--input-column NAME to read a column"]  # fmt: skip
     out, told = through(model, Ask(Wish(), Layout(columns=("text",))), b'text,label\n"abc, d",e\n')
     assert (out, told) == (["text,label,output", '"abc, d",e,"ABC, D"'], [])
+
+
+def test_a_token_a_line_has_a_label_a_line() -> None:
+    """A sentence is answered at its blank line, however its lines come; comments and blank lines stay."""
+    model = reader("tag", "O N")
+    ask = Ask(Wish(), Layout("conll"))
+    given = b"\n# a comment of several words\nthe DT\ncat NN\n\n\nsat VB"
+    out, told = through(model, ask, given)
+    kept = [line.rpartition(" ")[0] if line and line[0] != "#" else line for line in out]
+    assert "\n".join(kept).encode() == given
+    assert {line.split()[2] for line in out if line and line[0] != "#"} <= {"O", "N"}
+    assert told == []
+    labels = [line.split()[2] for line in out[2:4]]
+    assert labels == model("the cat").split()
+    out, _ = through(model, Ask(Wish(), Layout("conll", ("2",))), b"1\tthe\n2\tNew York\n")
+    assert [line.split("\t")[:2] for line in out] == [["1", "the"], ["2", "New York"]]
+    assert all(line.split("\t")[2] in ("O", "N") for line in out)
+    out, _ = through(model, Ask(Wish(), Layout("conll"), as_json=True), b"the\ncat\n\nsat\n")
+    assert [len(json.loads(line)["tokens"]) for line in out if line] == [2, 1]
+    out, told = through(model, Ask(Wish(), Layout("conll", ("2",))), b"the\tO\ncat\n\n")
+    assert out == ["the\tO\t", "cat\t", ""]
+    assert "line 1: expected a token in column 2 of each line" in told[0]
+
+
+def test_a_token_a_line_is_for_labels_of_tokens(model: Trained) -> None:
+    with pytest.raises(UsageError, match="--format conll has a label for each token, and the task is transduce"):
+        through(model, Ask(Wish(), Layout("conll")), b"a\n")
+    with pytest.raises(UsageError, match="there is one column of tokens; name it by its number"):
+        through(reader("tag", "O"), Ask(Wish(), Layout("conll", ("word",))), b"a\n")

@@ -4,21 +4,24 @@ lines    the whole line is read, and the output takes its place
 tsv      some columns are read, and the output is one column more
 csv      the same with commas and quotes; a row is one line
 jsonl    some keys of an object are read, and the output is one key more
+conll    a token a line, and a blank line after each sentence, is read; the label of each token is one column more
 """
 
 import codecs
 import csv
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import Any, Protocol
 
 from regard.data.read import Flaw, header_names, json_line, json_object, listed, nearest, position, quote, texts_of
+from regard.data.sentences import UNIVERSAL, Shape, cut
 from regard.errors import DataError, UsageError
 
 BLOCK = 1 << 18  # bytes that are read at once, at most
-FORMATS = ("lines", "tsv", "csv", "jsonl")
+FORMATS = ("lines", "tsv", "csv", "jsonl", "conll")
 CLEAN = str.maketrans("\t\n\r", "   ")  # what would tear a column apart
 
 Tell = Callable[[str], None]
@@ -86,6 +89,26 @@ class Decoder:
             return Line(number, body.decode("utf-8", errors="replace"), size)
 
 
+def sentences(coming: Iterator[list[Line]]) -> Iterator[list[Line]]:
+    """Lines up to a blank one, that one included, as one with line breaks in it."""
+    group: list[Line] = []
+    for bundle in coming:
+        made = []
+        for line in bundle:
+            group.append(line)
+            if not line.text.strip():
+                made.append(together(group))
+                group = []
+        if made:
+            yield made
+    if group:
+        yield [together(group)]
+
+
+def together(group: list[Line]) -> Line:
+    return Line(group[0].number, "\n".join(line.text for line in group), sum(line.size for line in group))
+
+
 # ── what of a line is read, and where the output goes ────────────────────────────────────────────────────────────────
 
 
@@ -147,6 +170,8 @@ class Layout:
         kind = self.format or self.guess(first)
         if kind == "lines":
             return Whole(self.line_break)
+        if kind == "conll":
+            return Sentences(self.columns)
         columns = self.columns or tuple(wanted)
         if kind == "jsonl" and (not columns or any(name.isdecimal() for name in columns)):
             raise UsageError("--format jsonl: say which keys hold the input: --input-column NAME")
@@ -302,6 +327,52 @@ def header_of_commas(line: str) -> list[str]:
     """The names in a line that looks like the header of a CSV: several, and all of them well known."""
     fields = [] if "\t" in line else (cut_commas(line) or [])
     return header_names(fields, ()) if len(fields) > 1 else []
+
+
+class Sentences:
+    """A token a line, several lines at once: its label stands in one column more. Comments stay as they are."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        if len(columns) > 1 or not all(map(position, columns)):
+            raise UsageError("--format conll: there is one column of tokens; name it by its number: --input-column 2")
+        self.place = position(columns[0]) - 1 if columns else None
+
+    def head(self, line: str) -> str | None:
+        return None
+
+    def rows(self, text: str) -> tuple[Shape, list[list[str] | None]]:
+        """Where tokens stand, and the columns of each line; nothing of one that has no token."""
+        lines = text.split("\n")
+        tabs = any("\t" in line for line in lines)
+        width = Counter(len(cut(line, tabs)) for line in lines if line.strip()).most_common(1)[0][0]
+        usual = UNIVERSAL[1] if tabs and width == UNIVERSAL[0] else 0
+        shape = Shape(width, tabs, usual if self.place is None else self.place, 0)
+        return shape, [shape.cut(line) if line.strip() else None for line in lines]
+
+    def read(self, line: str) -> tuple[str, ...]:
+        if not line.strip():
+            return ("",)
+        shape, rows = self.rows(line)
+        tokens = [row[shape.source] if len(row) > shape.source else "" for row in rows if row is not None]
+        if not all(tokens):
+            raise DataError(f"expected a token in column {shape.source + 1} of each line: {quote(line)}")
+        return (" ".join(tokens),)
+
+    def surplus(self, line: str) -> str:
+        return ""
+
+    def write(self, line: str, output: Output) -> str:
+        """A record takes the place of the sentence; the blank line after it stays."""
+        if not line.strip():
+            return line
+        if output.record is not None:
+            return json_line(output.record) + "\n" * line.endswith("\n")
+        shape, rows = self.rows(line)
+        labels = [iter(text.split()) for text in output.texts]
+        gap = "\t" if shape.tabs else " "
+        made = [text if row is None else gap.join([text, *(next(each, "") for each in labels)])
+                for text, row in zip(line.split("\n"), rows, strict=True)]  # fmt: skip
+        return "\n".join(made)
 
 
 class Objects:

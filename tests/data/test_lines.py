@@ -117,7 +117,7 @@ def test_what_a_format_is_guessed_from() -> None:
 @pytest.mark.parametrize(
     ("layout", "said"),
     [
-        (lambda: Layout("xml"), '--format "xml": expected lines, tsv, csv, jsonl'),
+        (lambda: Layout("xml"), '--format "xml": expected lines, tsv, csv, jsonl, conll'),
         (lambda: Layout("lines", ("a",)), "with --format lines all is read"),
         (lambda: Layout("tsv", ("0",)), "numbers from 1"),
         (lambda: Layout("tsv", ("a", "")), "numbers from 1"),
