@@ -75,6 +75,6 @@ def is_labelled(groups: Sequence[Sequence[list[str] | None]], shape: Shape) -> b
     flat = [pair for group in pairs for pair in group]
     kinds, words = {label for _, label in flat}, {token for token, _ in flat}
     single = sum("\u00a0" not in token + label and bool(token and label) for token, label in flat)
-    if not flat or single < MOSTLY * len(flat) or len(kinds) > MOST_LABELS or 2 * len(kinds) > len(words):
+    if not flat or single < MOSTLY * len(flat) or len(kinds) > MOST_LABELS or 3 * len(kinds) > 2 * len(words):
         return False
     return any(len({label for _, label in group}) > 1 for group in pairs)

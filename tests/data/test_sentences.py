@@ -95,6 +95,11 @@ def test_what_is_none(text: str) -> None:
     assert shape_of(text.split("\n")) is None
 
 
+def test_few_words_of_nearly_as_many_kinds() -> None:
+    lines = "the DT,cat NN,sat VB,,a DT,dog NN,ran VB,off RP,".split(",")  # noqa: SIM905
+    assert shape_of(lines * 5) == Shape(2, False, 0, 1)
+
+
 def test_another_task_reads_the_lines_as_they_are(write: Write) -> None:
     path = write("x.tsv", (SLOTS + "\n") * 20)
     assert shape_of((SLOTS + "\n").split("\n") * 3) == Shape(2, True, 0, 1)
