@@ -507,6 +507,38 @@ def demo(
     tell(Path(out), preset, flag_words({"train.seed": seed}, {}) + (settings or []))
 
 
+# ── serving ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@app.command()
+def serve(
+    models: Annotated[
+        list[str], typer.Argument(metavar="MODEL...", help="Model folders; the first answers by default.")
+    ],
+    host: Annotated[str, typer.Option(help="Address; any but 127.0.0.1 needs --token.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="0 = one that is free.")] = 8000,
+    token: Annotated[str, typer.Option(envvar="REGARD_TOKEN", help="Whoever asks must show this.")] = "",
+    allow_host: Annotated[list[str] | None, typer.Option("--allow-host", help="Another name of this machine.")] = None,
+    queue: Annotated[int, typer.Option(min=1, max=10_000, help="Requests to a model that may wait.")] = 64,
+) -> None:
+    """Models behind an HTTP API and a page.
+
+    On this machine only, unless --host and --token say otherwise. A folder that changes is loaded anew.
+
+    \b
+    regard serve model
+    regard serve dates names --port 8080
+    """
+    try:
+        from regard.serve.run import Address
+        from regard.serve.run import serve as answer
+    except ModuleNotFoundError as error:
+        if error.name not in ("fastapi", "hypercorn", "starlette"):
+            raise
+        raise RegardError("serve needs FastAPI and hypercorn: pip install 'regard[serve]'") from None
+    answer([Path(each) for each in models], Address(host, port, token, tuple(allow_host or ()), queue), note)
+
+
 # ── other engines ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

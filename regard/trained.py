@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from regard import config, folder
 from regard.data.read import Columns, Example, Table, escape, read
@@ -28,9 +27,13 @@ from regard.tasks.choose import task
 from regard.tasks.embed import Embed, body_vectors, gathered
 from regard.tasks.generate import Generate, page
 from regard.tasks.reading import Reads
-from regard.tasks.task import Alignment, Answer, Evaluation, Item, Wish, require
+from regard.tasks.task import Alignment, Answer, Evaluation, Item, Token, Wish, require
 from regard.tasks.transduce import Transduce
-from regard.view.record import Record, Token, record
+from regard.view.change import Change
+from regard.view.derive import derive as derived
+from regard.view.look import evaluating as keeping_mode
+from regard.view.look import look, places, recorded
+from regard.view.record import Record
 
 Text = str | tuple[str, ...]  # a source: one text, or one for each source column (in one string: tabs between them)
 Question = Text | Item  # a source, or what `Trained.item` made of it
@@ -53,7 +56,9 @@ class Trained:
         model: Model,
         precision: str = "fp32",
         calibration: Calibration | None = None,
+        name: str = "model",
     ) -> None:
+        self.name = name
         self.config = c
         self.vocabulary = vocabulary
         self.model = model
@@ -67,7 +72,7 @@ class Trained:
         """A saved model; it decodes in `fp32` or, sooner and a little less exactly, in `int8`."""
         check_precision(precision)
         saved = folder.load(Path(path))
-        return cls(saved.config, saved.vocabulary, saved.model, precision, saved.calibration)
+        return cls(saved.config, saved.vocabulary, saved.model, precision, saved.calibration, Path(path).resolve().name)
 
     def with_images(self, path: str | Path) -> "Trained":
         """The same model, for which a number is a row of this .npz of pictures."""
@@ -75,7 +80,7 @@ class Trained:
             raise UsageError(f"{path}: the task {self.config.task} reads no pictures")
         data = self.config.data.model_copy(update={"images": str(path)})
         c = self.config.model_copy(update={"data": data})
-        return Trained(c, self.vocabulary, self.model, self.precision, self.calibration)
+        return Trained(c, self.vocabulary, self.model, self.precision, self.calibration, self.name)
 
     @property
     def decoding(self) -> Model | Engine:
@@ -153,7 +158,7 @@ class Trained:
         """
         if self.calibration is None:
             return answer
-        sure, others = self.calibration.confidence(look(answer)), answer.alternatives[1:]
+        sure, others = self.calibration.confidence(certainty(answer)), answer.alternatives[1:]
         instead = max(1.0 - answer.probability, sum(each.probability for each in others), sys.float_info.min)
         share = (1.0 - sure) / instead
         first = tuple(replace(each, confidence=sure) for each in answer.alternatives[:1])
@@ -163,7 +168,7 @@ class Trained:
     def calibrate(self, answers: Sequence[Answer], targets: Sequence[str]) -> Calibration | None:
         """Learns from answers, and what they should have been, how likely an answer is right; too few teach nothing."""
         right = [self.task.is_right(answer.text, target) for answer, target in zip(answers, targets, strict=True)]
-        self.calibration = calibrate([look(answer) for answer in answers], right)
+        self.calibration = calibrate([certainty(answer) for answer in answers], right)
         return self.calibration
 
     def likelihood(self, texts: Sequence[Text], targets: Sequence[str]) -> list[Answer]:
@@ -329,24 +334,39 @@ class Trained:
                           "it can not be written, and only its beginning is foreseen", stacklevel=3)  # fmt: skip
         return self.fitting(replace(item, target=item.target[:longest]), where)
 
-    def look(self, text: Text, beam: int | None = None) -> Record:
-        """What was written for a text, and what each token looked at."""
-        if not isinstance(self.task, Transduce) or isinstance(self.task, Generate):
-            raise UsageError(f"the task {self.config.task} has no source and target, so there is nothing to align")
-        if not any(columns(text)):
+    def look(
+        self,
+        text: Question,
+        beam: int | None = None,
+        wish: Wish | None = None,
+        change: Change | None = None,
+        derive: bool = False,
+    ) -> Record:
+        """What was answered, and what each token of it looked at; with a `change`, what would be answered then.
+
+        `derive` adds what only more passes tell: erasure, gradients, heads switched off. No output changes by it.
+        """
+        if not isinstance(text, Item) and not any(columns(text)) and not self.task.any_length:
             raise UsageError("there is nothing to look at in an empty text")
-        item = self.item(text)
-        source, shown = self.source_tokens(text, item), "\t".join(columns(text))
-        with threads(self.model):
-            answer = self.task.answer(self.decoding, [item], self.wish(beam), [0])[0]
-            return record(self.task, self.model, item, source, shown, answer)
+        item = text if isinstance(text, Item) else self.item(text)
+        shown = "" if isinstance(text, Item) else "\t".join(columns(text))
+        source, wanted = self.source_tokens(text, item), self.wanted(beam, wish)
+        with threads(self.model), keeping_mode(self.model):
+            found, read = look(self.task, self.model, self.decoding, item, source, shown, wanted, change)
+            if derive:
+                found = replace(found, derived=derived(found, self.task, self.model, read, found.answer))
+        answer = found.answer if wanted.sampling else self.judged(found.answer)
+        about = {"name": self.name, "task": self.config.task, "preset": self.config.preset,
+                 "parameters": self.model.size}  # fmt: skip
+        return replace(found, answer=answer, model=about)
 
     def alignment(self, item: Item, answer: Answer) -> Alignment | None:
         """What each token of an answer looked at, but for the end; alone in its batch, so that no mate changes it."""
         if not isinstance(self.task, Transduce) or isinstance(self.task, Generate) or not answer.tokens:
             return None
         places = [Token("", 0, 0)] * len(item.source)
-        found = record(self.task, self.model, item, places, "", answer).alignment()
+        with keeping_mode(self.model):
+            found = recorded(self.task, self.model, item, places, "", answer).alignment()
         return None if found is None else tuple(tuple(row) for row in found[:-1].astype(float).round(DIGITS).tolist())
 
     def spelled(self, answer: Answer) -> list[str]:
@@ -360,17 +380,16 @@ class Trained:
             item = self.fitting(self.task.ask(columns(text), "."))
         return [token.text for token in self.source_tokens(text, item)]
 
-    def source_tokens(self, text: Text, item: Item) -> list[Token]:
+    def source_tokens(self, text: Question, item: Item) -> list[Token]:
         """The tokens a map's columns stand for: pieces of the text, or places of a picture."""
         if item.picture is not None:
-            with torch.inference_mode():
-                count = self.model.encode(torch.from_numpy(item.picture[None])).mask_BS.shape[1]
-            side = round(count**0.5)
-            return [Token(f"{place // side},{place % side}", 0, 0) for place in range(count)]
-        spans = self.vocabulary.encode_source(columns(text)).spans
+            rows, across = places(self.model, item)
+            return [Token(f"{place // across},{place % across}", 0, 0) for place in range(rows * across)]
+        assert not isinstance(text, Item)
+        spans = self.task.encoded(columns(text)).spans
         end = len("\t".join(columns(text)))
-        places = [*spans, *[(end, end)] * len(item.source)]
-        return [Token(self.vocabulary.source.token(item.source[at]), *places[at])
+        where = [*spans[: len(item.source)], *[(end, end)] * len(item.source)]
+        return [Token(self.vocabulary.source.token(item.source[at]), *where[at], item.source[at])
                 for at in self.vocabulary.source.heads(item.source)]  # fmt: skip
 
 
@@ -402,7 +421,7 @@ def chunks(texts: Iterable[Question | list[Question]], most: int) -> Iterator[li
         yield waiting
 
 
-def look(answer: Answer) -> Look:
+def certainty(answer: Answer) -> Look:
     return Look(answer.probability, answer.lowest, len(answer.tokens))
 
 

@@ -23,9 +23,10 @@ from regard.errors import RegardError, UsageError
 from regard.lab import laws
 from regard.trained import Trained
 
-VERBS = ["anatomy", "check", "demo", "embed", "laws", "port", "presets", "resume", "run", "score", "search", "task",
-         "train"]  # fmt: skip
-HEAVY = ["torch", "numpy", "matplotlib", "tokenizers", "sacrebleu", "babel", "regard.config"]  # pydantic is typer's own
+VERBS = ["anatomy", "check", "demo", "embed", "laws", "port", "presets", "resume", "run", "score", "search", "serve",
+         "task", "train"]  # fmt: skip
+HEAVY = ["torch", "numpy", "fastapi", "hypercorn", "matplotlib", "tokenizers", "sacrebleu", "babel",
+         "regard.config"]  # pydantic is typer's own  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -914,7 +915,7 @@ def test_columns_in_and_out(regard: Regard, refused: Callable[..., str], copy_fo
     assert regard(*words, "w", stdin=b'{"w": "abc"}\n').lines == ['{"w": "abc", "output": "abc"}']
     assert "found no column" in refused(65, *words, "other", stdin=b"id\tword\n")
     assert "the model reads 1 columns" in refused(2, *words, "id,word", stdin=b"id\tword\n")
-    assert "expected lines, tsv, jsonl" in refused(2, "run", copy_folder, "--format", "csv", stdin=b"a\n")
+    assert "expected lines, tsv, csv, jsonl" in refused(2, "run", copy_folder, "--format", "xml", stdin=b"a\n")
 
 
 def test_what_is_not_sure_is_left_empty(

@@ -9,6 +9,7 @@ import re
 import zipfile
 import zlib
 from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
 from types import ModuleType
 from typing import IO
@@ -39,6 +40,21 @@ def load_image(reference: str, folder: Path, size: int, channels: int = 3) -> Pi
     pixels = _load_row(path, int(found[2]), reference) if found else _load_file(path, reference)
     pixels = _resize(_recolour(pixels, channels, reference), size)
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
+
+
+def read_picture(content: bytes, name: str, size: int, channels: int = 3, most: int = MOST_PIXELS) -> Pixels:
+    """The bytes of a PNG or JPEG of at most `most` pixels as numbers: as `load_image`, for what comes from outside."""
+    pixels = _load_file(BytesIO(content), name, most)
+    return np.ascontiguousarray(_resize(_recolour(pixels, channels, name), size).transpose(2, 0, 1))
+
+
+def png(pixels: Pixels) -> bytes:
+    """An image (channels, height, width) as a PNG file."""
+    bytes_of = (pixels.clip(0, 1) * 255).round().astype(np.uint8)
+    made = _pillow("to be written").fromarray(bytes_of[0] if len(bytes_of) == 1 else bytes_of.transpose(1, 2, 0).copy())
+    file = BytesIO()
+    made.save(file, format="PNG")
+    return file.getvalue()
 
 
 def measure(reference: str, folder: Path) -> tuple[int, int]:
@@ -138,13 +154,13 @@ def _pillow(reference: str) -> ModuleType:
     return Image
 
 
-def _load_file(path: str, reference: str) -> Pixels:
+def _load_file(path: str | BytesIO, reference: str, most: int = MOST_PIXELS) -> Pixels:
     pillow = _pillow(reference)
     try:
         with pillow.open(path, formats=FORMATS) as image:
-            if image.width * image.height > MOST_PIXELS:
+            if image.width * image.height > most:
                 raise DataError(f"image {quote(reference)}: found {image.width:,} × {image.height:,} pixels, expected "
-                                f"at most {MOST_PIXELS:,} in all")  # fmt: skip
+                                f"at most {most:,} in all")  # fmt: skip
             if image.mode.startswith("I"):  # 16 bits of grey, which convert() would cut off at 255
                 return np.asarray(image, dtype=np.float32) / np.float32(65535)
             colours = image.convert("RGBA")

@@ -108,8 +108,8 @@ class Tokenizer:
         """The ids that `encode` gives, of many texts at once and without their places."""
         return self.pieces.encode_flat([mend(text) for text in texts])
 
-    def encode_pieces(self, pieces: Sequence[str]) -> list[tuple[int, ...]]:
-        """The ids of the pieces of one text that something unknown stands between: as they would be in a whole one.
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        """The pieces of one text that something unknown stands between: as they would be in a whole one.
 
         Subwords begin with the space before them, so that a space before the unknown belongs to that, and only the
         first piece is read with one of its own.
@@ -253,7 +253,7 @@ class Pieces(Protocol):
 
     def encode_flat(self, texts: Sequence[str]) -> Ragged: ...
 
-    def encode_pieces(self, pieces: Sequence[str]) -> list[tuple[int, ...]]: ...
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]: ...
 
     def join(self, parts: Sequence[bytes]) -> bytes: ...
 
@@ -295,8 +295,8 @@ class Characters:
         spelled[np.repeat(unknown, room)] = self.first + np.frombuffer(raw, np.uint8).astype(np.int64)
         return Ragged(spelled, sums(room, np.cumsum(lengths)))
 
-    def encode_pieces(self, pieces: Sequence[str]) -> list[tuple[int, ...]]:
-        return [self.encode(piece).ids for piece in pieces]
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        return self.encode_batch(pieces)
 
     @cached_property
     def _id_of(self) -> Numbers:
@@ -355,8 +355,8 @@ class Words:
     def encode_flat(self, texts: Sequence[str]) -> Ragged:
         return ragged([[self._ids.get(word, UNKNOWN) for word in text.split()] for text in texts])
 
-    def encode_pieces(self, pieces: Sequence[str]) -> list[tuple[int, ...]]:
-        return [self.encode(piece).ids for piece in pieces]
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        return self.encode_batch(pieces)
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b" ".join(parts)
@@ -414,8 +414,8 @@ class Spelled:
             self._known.clear()
         return ragged([[id for word in TOKEN.findall(text) for id in self._spell(word)] for text in texts])
 
-    def encode_pieces(self, pieces: Sequence[str]) -> list[tuple[int, ...]]:
-        return [self.encode(piece).ids for piece in pieces]
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        return self.encode_batch(pieces)
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b"".join(parts).removeprefix(b" ")
@@ -513,11 +513,11 @@ class Subwords:
         found = self._library.encode_batch_fast(spaced, add_special_tokens=False)
         self._known.update((word, one.ids) for word, one in zip(words, found, strict=True))
 
-    def encode_pieces(self, pieces: Sequence[str]) -> list[tuple[int, ...]]:
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
         ends = [piece.removesuffix(" ") for piece in pieces[:-1]] + [*pieces[-1:]]
-        begun = [" " + piece if piece and not place else piece for place, piece in enumerate(ends)]
-        found = self._library.encode_batch(begun, add_special_tokens=False)
-        return [tuple(self.first + id for id in one.ids) for one in found]
+        found = self._library.encode_batch(ends[1:], add_special_tokens=False)
+        later = [Encoding(tuple(self.first + id for id in one.ids), tuple(one.offsets)) for one in found]
+        return [*self.encode_batch(ends[:1]), *later]
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b"".join(parts).removeprefix(b" ")

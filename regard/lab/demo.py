@@ -8,7 +8,7 @@ from regard import config
 from regard.data import builtin
 from regard.errors import UsageError
 from regard.training.run import train
-from regard.view import plot, terminal
+from regard.view import terminal
 
 TRAIN, TEST = 10_000, 1_000
 EXAMPLE = "Saturday 9th of May, 2018"
@@ -34,8 +34,8 @@ def demo(folder: Path, preset: str, words: list[str]) -> float:
     print(f"\n{EXAMPLE}  →  {record.output}\n\n{terminal.alignment(record)}\n")
     files = "model/ (README.md is its card, curves.svg its curve)"
     if record.alignment() is not None:
-        plot.alignment(record, folder / "alignment.svg")
-        plot.alignment(record, folder / "alignment.png")
+        record.save(folder / "alignment.svg")
+        record.save(folder / "alignment.png")
         files += ", alignment.svg, alignment.png"
     print(f"{time.monotonic() - started:.0f} seconds. In {folder}/: {files}")
     print(f"Next: echo '31 December 1999' | {terminal.command()} run {folder}/model")

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from regard.layers.tap import listening
+
 
 class Pool(nn.Module):
     """One vector for each row, from its real positions alone.
@@ -31,7 +33,12 @@ class Pool(nn.Module):
         score_N1 = (states_ND * self.weight).sum(1, keepdim=True)
         highest_N1 = segments(score_N1, count_B, "max").repeat_interleave(count_B, 0)
         share_N1 = (score_N1 - highest_N1.detach()).exp()
-        return segments(share_N1 * states_ND, count_B, "sum") / segments(share_N1, count_B, "sum")
+        sum_B1 = segments(share_N1, count_B, "sum")
+        if tap := listening():
+            shares_N1 = share_N1 / sum_B1.repeat_interleave(count_B, 0)
+            for share in torch.split(shares_N1, count_B.tolist()):
+                tap.hear(self, share.view(1, 1, 1, -1))
+        return segments(share_N1 * states_ND, count_B, "sum") / sum_B1
 
 
 def segments(states_ND: Tensor, count_B: Tensor, how: str) -> Tensor:

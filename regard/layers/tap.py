@@ -8,9 +8,11 @@ Nothing is returned through the layers and nothing stays on a module; without a 
 The listener is bound to the running context, so two threads never hear each other.
 """
 
+from collections.abc import Iterable
 from contextvars import ContextVar, Token
 from typing import Self
 
+import torch
 from torch import Tensor, nn
 
 _listener: ContextVar["Tap | None"] = ContextVar("regard_tap", default=None)
@@ -40,6 +42,22 @@ class Tap:
     def __exit__(self, *error: object) -> None:
         assert self._token is not None
         _listener.reset(self._token)
+
+
+class Off(Tap):
+    """Listens too, while some heads find nothing: what they would have added is zero."""
+
+    def __init__(self, model: nn.Module, heads: Iterable[tuple[str, int]]) -> None:
+        super().__init__(model)
+        self.off: dict[str, list[int]] = {}
+        for name, head in heads:
+            self.off.setdefault(name, []).append(head)
+
+    def change(self, module: nn.Module, found_BHTK: Tensor) -> Tensor:
+        heads = self.off.get(self._names.get(id(module), ""))
+        if not heads:
+            return found_BHTK
+        return found_BHTK.index_fill(1, torch.tensor(heads, device=found_BHTK.device), 0.0)
 
 
 def listening() -> Tap | None:

@@ -5,6 +5,7 @@ and what has not goes on, spreading to `width` again. So at width 1 this is gree
 text there is. A source is done when nothing goes on, or when nothing that goes on can still come among the best.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -51,9 +52,15 @@ class Source:
 
 
 def beam(
-    step: Step, state: Any, demand: Demands, width: int, rules: Rules, penalty: float = 1.0
+    step: Step,
+    state: Any,
+    demand: Demands,
+    width: int,
+    rules: Rules,
+    penalty: float = 1.0,
+    seen: Callable[[Live], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """For each source up to `width` finished hypotheses, best first."""
+    """For each source up to `width` finished hypotheses, best first; `seen` hears what is written after each step."""
     limits = demand.limit_R.tolist()
     sources = [Source(number, limit, width, penalty) for number, limit in enumerate(limits)]
     going = list(sources)
@@ -71,6 +78,8 @@ def beam(
         exact = log_probabilities(logits)
         allowed = obey(exact, live.written_RT, rules, demand)
         live, origin = advance(live, exact, allowed, banks(rules, demand, width))
+        if seen is not None:
+            seen(live)
         live = set_apart(live, going)
         kept_rows = still_going(live, going)
         going = [source for source, kept in zip(going, kept_rows[::width].tolist(), strict=True) if kept]

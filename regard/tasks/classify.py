@@ -17,7 +17,7 @@ from regard.models.model import Model
 from regard.score.labels import classified
 from regard.tasks.loss import token_loss
 from regard.tasks.reading import SHOWN, Reads, strangers
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
 
 IMBALANCE = 10  # times as many examples of one label as of another, beyond which it is said
 
@@ -59,8 +59,7 @@ class Classify(Reads):
     def log_probabilities(self, model: Model | Engine, items: Sequence[Item]) -> Tensor:
         """Of each label for each item, by its id: what is no label has none."""
         log_BV = model.output(self.pooled(model, items)[:, None])[:, 0].float()
-        log_BV[:, : len(SPECIALS)] = -torch.inf
-        return log_BV.log_softmax(-1)
+        return log_BV.index_fill(1, torch.arange(len(SPECIALS), device=log_BV.device), -torch.inf).log_softmax(-1)
 
     def ranked(self, log_BV: Tensor, count: int) -> list[Answer]:
         """The labels of each row, best first; among equals the more frequent."""
@@ -80,6 +79,14 @@ class Classify(Reads):
         made = [Answer(text, log, chance, (id,), probability=chance, lowest=chance)
                 for text, log, chance, id in zip(texts[:count], logs, sure, ids, strict=False)]  # fmt: skip
         return replace(made[0], alternatives=tuple(made), chances=tuple(zip(texts, sure, strict=True)))
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """The label."""
+        log_BV = self.log_probabilities(model, items)
+        return [Foresight(log_V[None], answer.tokens) for log_V, answer in zip(log_BV, answers, strict=True)]
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
+        return (Token(answer.text, 0, len(answer.text), answer.tokens[0]),)
 
     @torch.inference_mode()
     def evaluate(

@@ -23,7 +23,7 @@ from regard.layers.pool import segments
 from regard.models.model import Model
 from regard.score.retrieval import RETRIEVAL, Vectors, nearest, ranks, retrieved
 from regard.tasks.reading import Reads, read_states
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Wish, runs
 
 Make = Callable[[Model | Engine, Sequence[Sequence[int]]], Tensor]  # sources to vectors
 
@@ -95,6 +95,11 @@ class Embed(Reads):
         """One vector for each source, whatever the others are."""
         pooled_BD = self.pooled(model, [Item(tuple(source), ()) for source in sources])
         return F.normalize(model.output(pooled_BD[:, None])[:, 0].float(), dim=-1)
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """Nothing is foreseen; but the texts are read, for whoever listens."""
+        self.vectors(model, [item.source for item in items])
+        return super().foresee(model, items, answers)
 
     @torch.inference_mode()
     def evaluate(

@@ -22,7 +22,7 @@ from regard.errors import DataError
 from regard.models.model import Model
 from regard.score import EXTRACT, corpus_scores
 from regard.tasks.reading import Reads, read_states
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Passage, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Passage, Token, Wish, runs
 
 Span = tuple[int, int, float]  # first and last token of an answer, and its log probability
 
@@ -46,10 +46,17 @@ class Extract(Reads):
         return Rows(ragged([item.source for item in items]), ragged([item.target for item in items]))
 
     def ask(self, columns: Sequence[str], folder: str) -> Item:
-        encoding = self.encoded(columns)
+        encoding = self.turned(columns)
         return Item((*encoding.ids, END), (), passage=self.passage(columns, encoding))
 
     def encoded(self, columns: Sequence[str]) -> Encoding:
+        """The questions, then the context, and where each token stands in the columns as they were given."""
+        found, first = self.turned(columns), len(columns[0])
+        begin = sum(len(text) + 1 for text in columns[1:])  # of the context among the turned columns
+        spans = [(a - begin, b - begin) if a >= begin else (a + first + 1, b + first + 1) for a, b in found.spans]
+        return Encoding(found.ids, tuple(spans))
+
+    def turned(self, columns: Sequence[str]) -> Encoding:
         """The questions, then the context; spans as of columns in that order."""
         is_tags = self.vocabulary.is_tags
         return self.vocabulary.source.encode_columns([*columns[1:], columns[0]], [*is_tags[1:], is_tags[0]])
@@ -125,7 +132,7 @@ class Extract(Reads):
             text, ids = self.spelled(item, first, last), item.source[first : last + 1]
             if len(made) < count and text not in made:
                 sure, lowest = math.exp(log), math.exp(float(torch.minimum(logs_TV[first, 0], logs_TV[last, 1])))
-                made[text] = Answer(text, log, sure, ids, probability=sure, lowest=lowest)
+                made[text] = Answer(text, log, sure, ids, probability=sure, lowest=lowest, places=(first, last))
         answers = tuple(made.values()) or (Answer("", 0.0, 0.0, probability=0.0, lowest=0.0),)
         return replace(answers[0], alternatives=answers)
 
@@ -147,6 +154,29 @@ class Extract(Reads):
         if item.passage is None:
             return self.vocabulary.source.decode(item.source[first : last + 1])
         return cut_out(item.passage, first + 1, last + 1)
+
+    # ── looking in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """The token that the answer begins with, and the one it ends with, among all of the context."""
+        places = [answer.places or () for answer in answers]
+        return [Foresight(logs_TV.t()[: len(both)], both, both)
+                for logs_TV, both in zip(self.logs(model, items), places, strict=True)]  # fmt: skip
+
+    def token(self, item: Item, column: int) -> str:
+        return self.vocabulary.source.token(item.source[column])
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
+        """The first and the last token of the piece, and where they stand in it."""
+        if answer.places is None or item.passage is None:
+            return ()
+        first, last = answer.places
+        start, longest = item.passage.spans[first][0], len(answer.text)
+        found = []
+        for place in (first, last):
+            a, b = (min(max(0, end - start), longest) for end in item.passage.spans[place])
+            found.append(Token(self.token(item, place), a, b, item.source[place]))
+        return tuple(found)
 
     def is_right(self, text: str, target: str) -> bool:
         """Spaces around an answer are no part of it."""

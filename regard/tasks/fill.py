@@ -17,14 +17,14 @@ from regard.data.batch import Batch, mix, pad, scattered
 from regard.data.ragged import Numbers, Ragged, join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
-from regard.data.tokens import BEGINS, END, MASK, PAD, SEPARATOR, SPECIALS, WITHIN
+from regard.data.tokens import BEGINS, END, MASK, PAD, SEPARATOR, SPECIALS, WITHIN, Encoding
 from regard.engine.engine import Engine, engine
 from regard.models.model import Model
 from regard.score import Metric, perplexity
 from regard.score.intervals import wilson_interval
 from regard.tasks.loss import NOTHING_JUDGED, judged, token_loss
 from regard.tasks.reading import Reads, best_rows, read_states
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
 
 HOLE = "[mask]"
 
@@ -51,20 +51,9 @@ class Fill(Reads):
 
         The target tells of each hole what it is, where that is known.
         """
-        ids: list[int] = []
-        holes: list[int] = []
-        source = self.vocabulary.source
-        for number, (text, is_tags) in enumerate(zip(columns, self.vocabulary.is_tags, strict=True)):
-            ids += [SEPARATOR] if number else []
-            if is_tags:
-                ids += source.encode_columns([text], [True]).ids
-                continue
-            pieces = text.split(HOLE)
-            for place, found in enumerate(source.encode_pieces(pieces)):
-                ids += [MASK, *found] if place else found
-            holes += [BEGINS if piece.endswith(" ") or not (place or piece) else WITHIN
-                      for place, piece in enumerate(pieces[:-1])]  # fmt: skip
-        return Item((*ids, END), tuple(holes) if source.has_spaces else ())
+        texts = [text for text, is_tags in zip(columns, self.vocabulary.is_tags, strict=True) if not is_tags]
+        kinds = tuple(kind for text in texts for kind in kinds_of_holes(text))
+        return Item((*self.encoded(columns).ids, END), kinds if self.vocabulary.source.has_spaces else ())
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         source, label = self.hide(ragged([item.source for item in items]), np.asarray(numbers), epoch)
@@ -97,10 +86,13 @@ class Fill(Reads):
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
             for i, states_SD in zip(run, read_states(model, [items[i].source for i in run]), strict=True):
-                holes = [place for place, token in enumerate(items[i].source) if token == MASK]
+                holes = self.holes(items[i])
                 log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
                 found[i] = self.best_fillings(items[i], holes, log_TV, max(1, wish.n_best))
         return [found[i] for i in range(len(items))]
+
+    def holes(self, item: Item) -> list[int]:
+        return [place for place, token in enumerate(item.source) if token == MASK]
 
     def best_fillings(self, item: Item, holes: list[int], log_TV: Tensor, count: int) -> Answer:
         """The likeliest combinations of one token for each hole, best first."""
@@ -130,6 +122,46 @@ class Fill(Reads):
         score, lowest = float(sum(logs)), math.exp(min(logs, default=0.0))
         return Answer(text, score, math.exp(score), tuple(ids[:-1]), probability=math.exp(score), lowest=lowest)
 
+    # ── looking in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encoded(self, columns: Sequence[str]) -> Encoding:
+        """What is read and where it stands; a hole where `[mask]` stands."""
+        ids: list[int] = []
+        spans: list[tuple[int, int]] = []
+        start = 0
+        for number, (text, is_tags) in enumerate(zip(columns, self.vocabulary.is_tags, strict=True)):
+            if number:
+                ids, spans = [*ids, SEPARATOR], [*spans, (start - 1, start)]
+            pieces = [text] if is_tags else text.split(HOLE)
+            source = self.vocabulary.source
+            encoded = [source.encode_columns(pieces, [True])] if is_tags else source.encode_pieces(pieces)
+            for place, (piece, found) in enumerate(zip(pieces, encoded, strict=True)):
+                if place:
+                    ids, spans = [*ids, MASK], [*spans, (start, start + len(HOLE))]
+                    start += len(HOLE)
+                ids += found.ids
+                spans += [(start + a, start + b) for a, b in found.spans]
+                start += len(piece)
+            start += 1
+        return Encoding(tuple(ids), tuple(spans))
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """What fills each hole."""
+        made = []
+        for item, answer, states_SD in zip(items, answers, model.read([item.source for item in items]), strict=True):
+            holes = self.holes(item)
+            log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
+            made.append(Foresight(log_TV, tuple(answer.tokens[hole] for hole in holes), tuple(holes)))
+        return made
+
+    def token(self, item: Item, column: int) -> str:
+        return self.vocabulary.source.token(column)
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
+        until = [len(self.spell([*answer.tokens[:end], END]).text) for end in range(len(answer.tokens) + 1)]
+        return tuple(Token(self.token(item, answer.tokens[hole]), until[hole], until[hole + 1], answer.tokens[hole])
+                     for hole in self.holes(item))  # fmt: skip
+
     @torch.inference_mode()
     def evaluate(
         self, model: Model, items: Sequence[Item], examples: Sequence[Example], wish: Wish, intervals: bool = True,
@@ -155,3 +187,9 @@ class Fill(Reads):
             "hidden": float(found.count),
         }
         return Evaluation({"accuracy": metric}, tuple(outputs[i] for i in range(len(items))), facts)
+
+
+def kinds_of_holes(text: str) -> list[int]:
+    """Whether each hole of a text begins a word, after a space or at the very start, or stands within one."""
+    before = text.split(HOLE)[:-1]
+    return [BEGINS if piece.endswith(" ") or not (place or piece) else WITHIN for place, piece in enumerate(before)]

@@ -20,7 +20,7 @@ from regard.data.ragged import join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.data.text import Cut
-from regard.data.tokens import END, PAD, START
+from regard.data.tokens import END, PAD, START, Encoding
 from regard.engine.engine import Engine, Sources, engine
 from regard.layers.rows import detached
 from regard.models.model import Model
@@ -29,7 +29,7 @@ from regard.score.intervals import Bootstrap, percentile_interval, resample
 from regard.search.rules import Demands, Rules
 from regard.search.write import Hypothesis, Sampling, hypothesis
 from regard.tasks.loss import NOTHING_JUDGED, Judged, judged, token_loss
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
 from regard.tasks.transduce import Transduce
 
 CHARACTERS = 4  # of a word or subword, about
@@ -174,6 +174,24 @@ class Generate(Transduce):
         for some in alike(items):
             found.update(zip(some, super().search_whole(engine, [items[i] for i in some], wish), strict=True))
         return [found[i] for i in range(len(items))]
+
+    # ── looking in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encoded(self, columns: Sequence[str]) -> Encoding:
+        found = self.vocabulary.target.encode(columns[0])
+        return Encoding((START, *found.ids), ((0, 0), *found.spans))
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """What was written after each text, token by token."""
+        source_BS, mask_BS = self.sources(items)
+        fed = [(item.source[-1], *answer.tokens[:-1]) for item, answer in zip(items, answers, strict=True)]
+        batch = Batch(source_BS, mask_BS, pad(fed), pad(fed)).to(model.device)
+        log_BTV = model.output(model(batch).states_BTD).float().log_softmax(-1)
+        return [Foresight(log_TV[: max(1, len(answer.tokens))], answer.tokens or (END,))
+                for log_TV, answer in zip(log_BTV, answers, strict=True)]  # fmt: skip
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
+        return self.spans_of(answer.tokens) if answer.tokens else (self.sign(END),)
 
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

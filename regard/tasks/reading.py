@@ -11,13 +11,13 @@ from regard.data.batch import Batch, pad
 from regard.data.ragged import join, repeated
 from regard.data.read import Columns, Example, quote
 from regard.data.shards import Rows
-from regard.data.tokens import CLASS, END, PAD, UNKNOWN
+from regard.data.tokens import CLASS, END, PAD, UNKNOWN, Encoding
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine
 from regard.errors import UsageError
 from regard.layers.pool import Pool
 from regard.models.model import Model
-from regard.tasks.task import Exact, Item, Wish
+from regard.tasks.task import Answer, Exact, Foresight, Item, Token, Wish
 
 SHOWN = 8  # labels that a note names
 APPLIES = "only --n-best, --batch, --json, --min-confidence, --precision and what is said of columns"  # to `run`
@@ -114,6 +114,22 @@ class Reads(Exact):
 
     def smoothing(self, model: Model) -> float:
         return self.config.train.label_smoothing if model.training else 0.0
+
+    # ── looking in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encoded(self, columns: Sequence[str]) -> Encoding:
+        return self.vocabulary.encode_source(columns)
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """Nothing is foreseen, unless a task says what."""
+        nothing_TV = torch.zeros(0, 1, device=model.device)
+        return [Foresight(nothing_TV, ()) for _ in items]
+
+    def token(self, item: Item, column: int) -> str:
+        return self.vocabulary.target.token(column)
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
+        return ()
 
     def refuse_search(self, wish: Wish) -> None:
         refuse_search(wish, self.config.task, self.why)

@@ -9,9 +9,11 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 from torch.nn.utils.rnn import pad_sequence
 
 from regard import config
@@ -28,7 +30,7 @@ from regard.models.model import Model
 from regard.score.spans import OUTSIDE, marks_spans, tagged
 from regard.tasks.loss import token_loss
 from regard.tasks.reading import Reads, best_rows, read_states, strangers
-from regard.tasks.task import Answer, Evaluation, Item, Loss, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
 
 FIRST = len(SPECIALS)  # label
 Labelled = tuple[tuple[int, ...], float, float]  # ids of labels, log probability of all, and of the least sure one
@@ -169,6 +171,27 @@ class Tag(Reads):
             text = self.vocabulary.target.decode(ids)
             made.append(Answer(text, log, sure, ids, probability=sure, lowest=math.exp(lowest)))
         return replace(made[0], alternatives=tuple(made))
+
+    # ── looking in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """The label of each token; of a chain, whatever the others are."""
+        found = dict(self.labelled(model, items, len(items), 1))
+        made = []
+        for i, (item, answer) in enumerate(zip(items, answers, strict=True)):
+            log_TV = F.pad(found[i].log_TV, (FIRST, 0), value=-math.inf)
+            at = tuple(place for place, label in enumerate(item.target) if label != PAD)[: len(log_TV)]
+            made.append(Foresight(log_TV, answer.tokens[: len(log_TV)], at))
+        return made
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
+        """Of a text that was cut, the labels that were read off it."""
+        places = len(self.vocabulary.source.heads(item.source)) - 1
+        count = sum(label != PAD for label in item.target[:places])
+        words = [self.vocabulary.target.decode([id]) for id in answer.tokens[:count]]
+        starts = accumulate([0, *(len(word) + 1 for word in words)])
+        return tuple(Token(word, start, start + len(word), id)
+                     for word, start, id in zip(words, starts, answer.tokens, strict=False))  # fmt: skip
 
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

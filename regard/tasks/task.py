@@ -5,12 +5,16 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from regard import config
 from regard.data.batch import Batch, cut
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
+from regard.data.tokens import Encoding
+from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine
 from regard.errors import UsageError
 from regard.models.model import Model
@@ -51,6 +55,31 @@ class Loss:
     count: int
 
 
+@dataclass(frozen=True)
+class Token:
+    """A token as it is shown, where it stands in its text, and its number."""
+
+    text: str
+    start: int
+    end: int
+    id: int = -1  # none, where no vocabulary has it
+
+
+@dataclass(frozen=True)
+class Foresight:
+    """How likely the model finds all that could stand at each place of an answer, given the rest of it."""
+
+    log_TV: Tensor
+    chosen: tuple[int, ...]  # what does stand there: a column of each row
+    at: tuple[int, ...] | None = None  # the token of the source that each belongs to, of tasks that label or fill it
+
+    @property
+    def given_T(self) -> Tensor:
+        """The log probability of what stands there."""
+        index_T1 = torch.tensor(self.chosen, dtype=torch.long, device=self.log_TV.device)[:, None]
+        return self.log_TV.gather(1, index_T1)[:, 0]
+
+
 Alignment = tuple[tuple[float, ...], ...]  # for each target token, how much it looked at each source token
 
 
@@ -70,6 +99,7 @@ class Answer:
     lowest: float = 1.0  # probability of its least sure token
     alignment: Alignment | None = None  # where it was wished for, and something looked at the source
     chances: tuple[tuple[str, float], ...] = ()  # of all that could have been answered, where that is a short list
+    places: tuple[int, int] | None = None  # of an answer that is a piece of its source: its first and last token there
 
     def __str__(self) -> str:
         return self.text
@@ -93,7 +123,7 @@ class Wish:
     max_length: int | None = None  # none = from the source's length
     no_repeat: int = 0
     banned: tuple[str, ...] = ()  # texts that are never written
-    prefix: str = ""  # text every output begins with
+    prefix: str | tuple[int, ...] = ""  # text every output begins with, or its tokens
     pattern: str = ""  # a regular expression that every output matches as a whole
     choices: tuple[str, ...] = ()  # texts, one of which every output is
     required: tuple[str, ...] = ()  # texts that every output holds
@@ -142,6 +172,8 @@ class Task(Protocol):
     """A head, a loss, a metric and the columns it reads."""
 
     scores: tuple[str, ...]  # by which a run can be judged; the first decides unless another is asked for
+    config: config.Config
+    vocabulary: Vocabulary
     any_length: bool  # texts may be as long as they like, or empty; else data.max_source and data.max_target hold
 
     def columns(self) -> Columns: ...
@@ -163,6 +195,14 @@ class Task(Protocol):
                  intervals: bool = True, precision: str = "fp32") -> Evaluation: ...  # fmt: skip
 
     def is_right(self, text: str, target: str) -> bool: ...
+
+    def encoded(self, columns: Sequence[str]) -> Encoding: ...  # what is read, and where in the columns it stands
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]: ...
+
+    def token(self, item: Item, column: int) -> str: ...  # what a column of a foresight stands for
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]: ...  # of an answer, one for each place foreseen
 
 
 class Exact:

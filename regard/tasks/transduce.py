@@ -17,18 +17,18 @@ from regard.data.images import load_image, row_reference
 from regard.data.ragged import join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
-from regard.data.tokens import END, PAD, SEPARATOR, SPECIALS, START, UNKNOWN
+from regard.data.tokens import END, PAD, SEPARATOR, SPECIALS, START, UNKNOWN, Encoding
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, Sources, engine
 from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import TRANSDUCE, corpus_scores, mute, perplexity, position_accuracy
-from regard.search.beam import beam
+from regard.search.beam import Live, beam
 from regard.search.constrain import Constraint, constraint
 from regard.search.rules import Demands, Rules, demands
 from regard.search.write import Hypothesis, given, greedy, sample
 from regard.tasks.loss import NOTHING_JUDGED, Judged, fed_states, judged, token_loss
-from regard.tasks.task import Answer, Evaluation, Exact, Item, Loss, Wish, runs
+from regard.tasks.task import Answer, Evaluation, Exact, Foresight, Item, Loss, Token, Wish, runs
 
 TIMES_WIDER = 2  # that a beam is doubled to find texts which differ
 
@@ -207,9 +207,14 @@ class Transduce(Exact):
             self.kept = (asked, made)
         return made
 
-    def prefix_ids(self, text: str) -> tuple[int, ...]:
-        """A text that outputs must begin with; the model must have tokens for it."""
-        ids = self.vocabulary.target.encode(text).ids
+    def prefix_ids(self, text: str | tuple[int, ...]) -> tuple[int, ...]:
+        """A text, or tokens, that outputs must begin with; the model must have tokens for it."""
+        target = self.vocabulary.target
+        ids = target.encode(text).ids if isinstance(text, str) else text
+        if not isinstance(text, str) and not all(len(SPECIALS) <= id < target.size for id in ids):
+            raise UsageError(
+                f"prefix {text!r:.60}: expected numbers of tokens, from {len(SPECIALS)} to {target.size - 1}"
+            )
         if UNKNOWN in ids:
             raise UsageError(f"prefix text {text!r}: holds a word that is not in the model's vocabulary")
         if self.bounded and len(ids) > (longest := self.longest):
@@ -248,6 +253,44 @@ class Transduce(Exact):
         text = self.vocabulary.target.decode(found.tokens)
         sure, lowest = math.exp(found.log_probability), math.exp(min(found.log_probabilities, default=0.0))
         return Answer(text, found.score, sure, found.tokens, probability=sure, lowest=lowest)
+
+    # ── looking in ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def encoded(self, columns: Sequence[str]) -> Encoding:
+        return self.vocabulary.encode_source(columns)
+
+    def foresee(self, model: Model, items: Sequence[Item], answers: Sequence[Answer]) -> list[Foresight]:
+        """Every token of each answer given those before it, and the end."""
+        asked = [replace(item, target=answer.tokens) for item, answer in zip(items, answers, strict=True)]
+        batch = self.batch(asked, range(len(asked)), 0).to(model.device)
+        log_BTV = model.output(model(batch).states_BTD).float().log_softmax(-1)
+        return [Foresight(log_TV[: len(answer.tokens) + 1], (*answer.tokens, END))
+                for log_TV, answer in zip(log_BTV, answers, strict=True)]  # fmt: skip
+
+    def token(self, item: Item, column: int) -> str:
+        return self.vocabulary.target.token(column)
+
+    def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
+        """The tokens with their places in the text, and the end."""
+        return (*self.spans_of(answer.tokens), self.sign(END, answer.tokens))
+
+    def spans_of(self, ids: Sequence[int]) -> tuple[Token, ...]:
+        """A token begins where the text before it ends."""
+        decode, token = self.vocabulary.target.decode, self.vocabulary.target.token
+        ends = [len(decode(ids[: i + 1])) for i in range(len(ids))]
+        return tuple(Token(token(id), a, b, id) for id, a, b in zip(ids, [0, *ends], ends, strict=False))
+
+    def sign(self, id: int, after: Sequence[int] = ()) -> Token:
+        """A token that is no text."""
+        at = len(self.vocabulary.target.decode(after))
+        return Token(self.vocabulary.target.token(id), at, at, id)
+
+    def grown(self, model: Model, item: Item, wish: Wish) -> tuple[Answer, list[Live]]:
+        """What a beam search finds, all that it finishes beside it; and what was being written after each step."""
+        reading, demand, rules = self.begin(model, [item], wish)
+        seen: list[Live] = []
+        found = beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty, seen.append)[0]
+        return self.spell(found), seen
 
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,30 +1,75 @@
-"""A model and one source in, one frozen record of what it wrote and where it looked out."""
+"""One frozen record of what was written for a source and what each token looked at; its views, and its files."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
-from torch.nn import functional as F
 
-from regard.data.tokens import END
-from regard.layers.tap import Tap
-from regard.models.model import Model
-from regard.tasks.task import Answer, Item
-from regard.tasks.transduce import Transduce
+from regard.data.images import png
+from regard.data.read import escape
+from regard.data.tokens import CLASS
+from regard.errors import RegardError, UsageError
+from regard.tasks.task import Answer, Token
+from regard.view import plot
+from regard.view.change import Change
+from regard.view.html import page
+from regard.view.signs import shown
 
-Map = NDArray[np.float32]  # heads × queries × keys
+Map = NDArray[np.float32]  # heads × queries × keys; or queries × keys
+AXES = ("source", "target", "written", "row")
+Axes = tuple[str, str]  # what the queries of a map are, and its keys: two of these
+
+FORMAT = 1  # of a record as JSON
 
 
 @dataclass(frozen=True)
-class Token:
-    """A token as it is shown, and where it stands in its text."""
+class Other:
+    """What could have stood in a token's place."""
 
     text: str
-    start: int
-    end: int
+    id: int
+    probability: float
+
+
+@dataclass(frozen=True)
+class Node:
+    """A token that a beam search held for a while."""
+
+    parent: int  # number of the node before it; −1 = it is a first token
+    token: str
+    id: int
+    step: int
+    log: float  # probability of this token
+    sum: float  # … and of all up to it
+    ended: bool
+    kept: bool  # something was written after it, or it ended
+    best: bool  # on the way to the output
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture as it was read, and how many places it was cut into."""
+
+    pixels: NDArray[np.float32]  # channels × height × width
+    rows: int
+    columns: int
+
+
+@dataclass(frozen=True)
+class Derived:
+    """What more passes through the model tell: tables are target × source."""
+
+    erasure: Map  # log probability that a target token loses when a source token is erased
+    gradient: Map  # share of a source token in gradient × input
+    rollout: Map | None  # attention followed through all layers; none = there is one layer of it at most
+    entropy: Mapping[str, tuple[float, ...]]  # bits of each head of a map
+    importance: Mapping[str, tuple[float, ...]]  # mean log probability lost without a head
+    agreement: Mapping[str, float | None]  # of attention with erasure and with the gradient: rank correlation, −1 to 1
 
 
 @dataclass(frozen=True)
@@ -37,43 +82,181 @@ class Record:
     target: tuple[Token, ...]
     probabilities: tuple[float, ...]  # one for each target token, the end included
     maps: dict[str, Map]
+    kind: str = "pair"  # an encoder and a decoder; "row": source and target in one row; "read": no decoder
+    written: tuple[Token, ...] = ()  # what a decoder is fed: a sign, or the last of a prompt, and the target so far
+    alternatives: tuple[tuple[Other, ...], ...] = ()
+    at: tuple[tuple[int, int], ...] | None = None  # first and last source token that each target token belongs to
+    answer: Answer = field(default_factory=lambda: Answer("", 0.0, 1.0))
+    picture: Picture | None = None
+    beam: tuple[Node, ...] | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict)
+    model: Mapping[str, object] = field(default_factory=dict)  # name, task, preset, parameters
+    change: Change | None = None
+    derived: Derived | None = None
+
+    # ── maps ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def axes(self, name: str) -> Axes:
+        """What the queries and the keys of a map are: source, target, written, or the row of all."""
+        if self.kind == "row":
+            return "row", "row"
+        if self.kind == "read" or name.startswith("encoder"):
+            return ("target" if name == "head" else "source"), "source"
+        return "target", "source" if name.endswith("cross") else "written"
+
+    @property
+    def row(self) -> tuple[Token, ...]:
+        """Of a model without an encoder: all that it reads, in one row."""
+        return (*self.source, *self.written)
+
+    @property
+    def first(self) -> int:
+        """The place in the row from which the first target token is foreseen."""
+        return len(self.row) - len(self.target)
+
+    def tokens(self, axis: str) -> tuple[Token, ...]:
+        return {"source": self.source, "target": self.target, "written": self.written, "row": self.row}[axis]
 
     def alignment(self) -> Map | None:
         """Target × source, the mean over heads and layers of what looked at the source; none = nothing did."""
-        crossing = [map.mean(0) for name, map in self.maps.items() if name.endswith("cross")]
-        if not crossing:
-            crossing = [map.mean(0)[len(self.source) :, : len(self.source)]
-                        for name, map in self.maps.items() if name.startswith("decoder")]  # fmt: skip
-        if not crossing:
+        found = [self.aligned(name, map.mean(0)) for name, map in self.maps.items()]
+        crossing = [each for each in found if each is not None]
+        if not crossing or not self.target:
             return None
         mean: Map = np.mean(crossing, 0)
         return mean
 
+    def aligned(self, name: str, map: Map) -> Map | None:
+        """Target × source of one map, queries × keys; none = it looks elsewhere."""
+        match self.axes(name):
+            case "target", "source":
+                return map
+            case "row", "row":
+                return map[self.first :, : len(self.source)]
+            case "source", "source" if self.kind == "read" and "head" not in self.maps:
+                return self.labelled(map)
+        return None
 
-@torch.inference_mode()
-def record(task: Transduce, model: Model, item: Item, source: Sequence[Token], text: str, answer: Answer) -> Record:
-    """Goes through `answer` once more, token by token given, while a tap listens: the same numbers, now heard."""
-    batch = task.batch([Item(item.source, answer.tokens, item.picture)], [0], 0).to(model.device)
-    with Tap(model) as tap:
-        log_BTV = model.output(model(batch).states_BTD).float().log_softmax(-1)
-    chosen = log_BTV.gather(-1, batch.label_BT[..., None]).exp().flatten().tolist()
-    maps = {name: whole(calls) for name, calls in tap.maps.items()}
-    return Record(text, tuple(source), answer.text, spelled(task, answer.tokens), tuple(chosen), maps)
+    def labelled(self, map: Map) -> Map:
+        """Where the tokens that an answer is read off looked: those it stands at, the sign for the whole, or all."""
+        if self.at is not None:
+            return map[[last for _, last in self.at]]
+        if self.source[-1].id == CLASS:
+            return np.repeat(map[-1:], len(self.target), 0)
+        return np.repeat(map.mean(0, keepdims=True), len(self.target), 0)
+
+    def bertviz(self) -> dict[str, Any]:
+        """Arguments for BertViz's `head_view` and `model_view`: a map (1, heads, queries, keys) for each layer."""
+        sides: dict[Axes, list[Map]] = {}
+        for name, map in self.maps.items():
+            sides.setdefault(self.axes(name), []).append(map[None])
+        texts = {axis: [token.text for token in self.tokens(axis)] for axis in ("source", "written", "row")}
+        if self.kind != "pair":
+            axis = "row" if self.kind == "row" else "source"
+            return {"attention": sides.get((axis, axis), []), "tokens": texts[axis]}
+        return {
+            "encoder_attention": sides.get(("source", "source"), []),
+            "decoder_attention": sides.get(("target", "written"), []),
+            "cross_attention": sides.get(("target", "source"), []),
+            "encoder_tokens": texts["source"],
+            "decoder_tokens": texts["written"],
+        }
+
+    # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+    def as_json(self, packed: bool = False) -> dict[str, Any]:
+        """Plain values; maps as lists, or packed as base64 of their bytes."""
+        return {
+            "kind": "record",
+            "format": FORMAT,
+            "model": dict(self.model),
+            "structure": self.kind,
+            "text": self.text,
+            "picture": None if self.picture is None else drawn(self.picture),
+            "source": [plain(token) for token in self.source],
+            "output": self.output,
+            "target": [plain(token) for token in self.target],
+            "written": [plain(token) for token in self.written],
+            "first": self.first if self.kind == "row" else 0,
+            "at": None if self.at is None else [list(pair) for pair in self.at],
+            "probabilities": list(self.probabilities),
+            "alternatives": [[plain(other) for other in place] for place in self.alternatives],
+            "confidence": self.answer.confidence,
+            "score": self.answer.score,
+            "answers": [{"text": each.text, "score": each.score, "confidence": each.confidence}
+                        for each in self.answer.alternatives or (self.answer,)],
+            "chances": [list(pair) for pair in self.answer.chances],
+            "maps": [{"name": name, "queries": self.axes(name)[0], "keys": self.axes(name)[1], "heads": len(map),
+                      "weights": numbers(map, packed)} for name, map in self.maps.items()],
+            "beam": None if self.beam is None else [plain(node) for node in self.beam],
+            "seconds": dict(self.seconds),
+            "change": None if self.change is None else self.change.as_json(),
+            "derived": None if self.derived is None else derived_json(self.derived, packed),
+        }  # fmt: skip
+
+    def save(self, path: str | Path) -> None:
+        """To a file of the kind its name says: .html for any browser, .png and .svg for pictures, .json for numbers."""
+        place = Path(path)
+        match place.suffix.lower():
+            case ".json":
+                write(place, json.dumps(self.as_json(), ensure_ascii=False) + "\n")
+            case ".html":
+                write(place, page(self.as_json(packed=True), f"{self.text} → {self.output}"))
+            case ".png" | ".svg":
+                self.draw(place)
+            case other:
+                raise UsageError(f"{path}: expected a name that ends in .html, .png, .svg or .json, found {other!r}")
+
+    def draw(self, path: Path) -> None:
+        """The picture that says most: who looked at what; where nobody did, how sure each token was."""
+        columns, lines = [shown(token) for token in self.source], [shown(token) for token in self.target]
+        title, weights = escape(f"{self.text}  →  {self.output}"), self.alignment()
+        if weights is None:
+            plot.bars(lines, self.probabilities, title, path)
+        elif self.picture is not None:
+            plot.overlays(
+                self.picture.pixels, weights.reshape(-1, self.picture.rows, self.picture.columns), lines, path
+            )
+        else:
+            signs = {axis: [shown(token) for token in self.tokens(axis)] for axis in AXES}
+            sheets = [plot.Sheet(name, map, *(signs[axis] for axis in self.axes(name)))
+                      for name, map in self.maps.items()]  # fmt: skip
+            plot.alignment(
+                weights, lines, columns, title, path, sheets if sum(map(len, self.maps.values())) > 1 else []
+            )
 
 
-def whole(calls: Sequence[Tensor]) -> Map:
-    """The calls of one attention below each other; a call that saw fewer keys saw nothing of the later ones."""
-    longest = max(call.shape[-1] for call in calls)
-    rows = [F.pad(call[0], (0, longest - call.shape[-1])) for call in calls]
-    joined: Map = torch.cat(rows, 1).float().cpu().numpy()
-    return joined
+def plain(each: Any) -> dict[str, Any]:
+    return dict(vars(each))
 
 
-def spelled(task: Transduce, ids: Sequence[int]) -> tuple[Token, ...]:
-    """Target tokens with their places in the output text."""
-    decode = task.vocabulary.target.decode
-    ends = [len(decode(ids[: i + 1])) for i in range(len(ids))]
-    starts = [0, *ends][: len(ids)]
-    shown = [Token(task.vocabulary.target.token(id), a, b) for id, a, b in zip(ids, starts, ends, strict=True)]
-    last = ends[-1] if ends else 0
-    return (*shown, Token(task.vocabulary.target.token(END), last, last))
+def numbers(map: Map, packed: bool) -> Any:
+    if not packed:
+        return map.tolist()
+    return {"shape": list(map.shape), "float32": base64.b64encode(map.astype("<f4").tobytes()).decode()}
+
+
+def derived_json(derived: Derived, packed: bool) -> dict[str, Any]:
+    tables = {"erasure": derived.erasure, "gradient": derived.gradient, "rollout": derived.rollout}
+    heads = {"entropy": derived.entropy, "importance": derived.importance}
+    return {
+        **{name: None if map is None else numbers(map, packed) for name, map in tables.items()},
+        **{
+            name: [{"name": map, "heads": list(values)} for map, values in each.items()] for name, each in heads.items()
+        },
+        "agreement": dict(derived.agreement),
+    }
+
+
+def write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RegardError(f"{path}: {error.strerror or error}") from None
+
+
+def drawn(picture: Picture) -> dict[str, Any]:
+    """A picture as a PNG in a data address."""
+    height, width = picture.pixels.shape[1:]
+    data = "data:image/png;base64," + base64.b64encode(png(picture.pixels)).decode()
+    return {"data": data, "width": width, "height": height, "rows": picture.rows, "columns": picture.columns}

@@ -13,8 +13,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from regard.data.read import escape
-from regard.view.record import Record, Token
+from regard.view.record import Record
+from regard.view.signs import shown
 
 INK = " ░▒▓█"
 BARS = "▁▂▃▄▅▆▇█"
@@ -40,13 +40,6 @@ def alignment(record: Record) -> str:
 
 def shade(weight: float) -> str:
     return INK[min(len(INK) - 1, int(weight * len(INK)))]
-
-
-def shown(token: Token, width: int = 12) -> str:
-    """A token in few columns; special tokens as one sign."""
-    if token.text.startswith("<") and token.text.endswith(">") and len(token.text) > 2:
-        return "⏎" if token.text == "<end>" else "·"
-    return escape(token.text)[:width] or "·"
 
 
 # ── how it goes ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -97,6 +97,13 @@ def test_what_was_cut_has_a_label_too(crf: str) -> None:
         assert each.text.split()[3:] == ["O", "O"]  # three spelled words begin within twelve tokens
 
 
+def test_what_was_cut_is_not_looked_at() -> None:
+    tag, model = made("data.max_source=12")
+    with pytest.warns(UserWarning, match="cut to 12"):
+        record = Trained(tag.config, tag.vocabulary, model).look("the cat saw Ann Bee")
+    assert len(record.target) == len(record.probabilities) == 3
+
+
 def test_without_an_outside_the_most_frequent_label_stands_for_what_was_cut() -> None:
     c = config.resolve("rnn-attention", None, ["task=tag"])
     tag = Tag(c, learn([Example(("the cat ran",), "D N N", 1)], c, [False]))

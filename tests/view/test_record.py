@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 import torch
 
-from regard.errors import RegardError
+from regard.tasks.task import Token
 from regard.trained import Trained
 from regard.view import plot, terminal
-from regard.view.record import Record, Token, whole
+from regard.view.look import whole
+from regard.view.record import Record
 
 SVG = "{http://www.w3.org/2000/svg}svg"
 DATE = b"<dc:date>"
@@ -71,8 +72,6 @@ def test_shade(weight: float, ink: str) -> None:
 
 def test_without_attention_it_says_so() -> None:
     assert "no attention" in terminal.alignment(drawn(maps=False))
-    with pytest.raises(RegardError, match="no attention"):
-        plot.alignment(drawn(maps=False), Path("x.svg"))
 
 
 @pytest.mark.parametrize("preset", ["rnn", "rnn-attention", "transformer", "decoder", "conv", "rnn-single"])
@@ -86,8 +85,8 @@ def test_every_preset_can_be_shown(small_model: Callable[..., Trained], tmp_path
 
 
 def test_heat_map_as_svg_and_png(tmp_path: Path) -> None:
-    plot.alignment(RECORD, tmp_path / "x.svg")
-    plot.alignment(RECORD, tmp_path / "x.png")
+    RECORD.save(tmp_path / "x.svg")
+    RECORD.save(tmp_path / "x.png")
     assert ElementTree.parse(tmp_path / "x.svg").getroot().tag == SVG
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
@@ -95,13 +94,13 @@ def test_heat_map_as_svg_and_png(tmp_path: Path) -> None:
 def test_text_from_data_is_text_in_the_picture(tmp_path: Path) -> None:
     text = "<script>&$x^2$ \\frac{ $"
     record = Record(text, RECORD.source, text, RECORD.target, (0.5, 1.0), RECORD.maps)
-    plot.alignment(record, tmp_path / "x.svg")
+    record.save(tmp_path / "x.svg")
     assert b"<script" not in (tmp_path / "x.svg").read_bytes()
 
 
 def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
     for name in ("a.svg", "b.svg"):
-        plot.alignment(RECORD, tmp_path / name)
+        RECORD.save(tmp_path / name)
     content = (tmp_path / "a.svg").read_bytes()
     assert content == (tmp_path / "b.svg").read_bytes()
     assert DATE not in content

@@ -1,0 +1,201 @@
+"""A request and a model in, what is answered out; on the thread of that model, off the event loop."""
+
+import json
+import math
+import re
+from base64 import b64decode
+from binascii import Error as BadBase64
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from regard import config
+from regard.data.images import read_picture
+from regard.data.recent import Recent
+from regard.errors import DataError, RegardError, UsageError
+from regard.score.retrieval import nearest
+from regard.search.write import Sampling
+from regard.serve.limits import MOST_ERASED, MOST_PIXELS
+from regard.serve.schema import Alternative, HitAnswer, LookRequest, Result, RunRequest, Sample, SearchRequest, Word
+from regard.tasks.reading import Reads
+from regard.tasks.task import Answer, Item, Wish
+from regard.trained import Question, Text, Trained, columns
+from regard.view.change import Change
+
+Pixels = np.ndarray[Any, np.dtype[np.float32]]
+WORD = re.compile(r"\S+")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How texts are to be answered. Requests with the same options can be answered together."""
+
+    beam: int | None = None
+    n_best: int | None = None
+    max_length: int | None = None
+    prefix: str = ""
+    sampling: Sampling | None = None
+
+    def wish(self, model: Trained) -> Wish:
+        if isinstance(model.task, Reads) and self.beam is not None:
+            raise UsageError(f"{model.task.why}: no beam applies to the task {model.config.task}")
+        usual = model.config.search
+        return Wish(
+            beam=max(self.beam or usual.beam, self.n_best or 1) if self.sampling is None else 1,
+            n_best=self.n_best or 1,
+            length_penalty=usual.length_penalty,
+            sampling=self.sampling,
+            max_length=self.max_length,
+            prefix=self.prefix,
+        )
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Texts, or pictures as data: URLs, and how they are to be answered."""
+
+    texts: tuple[Text, ...]
+    options: Options
+    pictured: bool = False
+
+    @property
+    def size(self) -> int:
+        return len(self.texts)
+
+
+def sampling(asked: Sample | None) -> Sampling | None:
+    return None if asked is None else Sampling(asked.seed, asked.temperature, asked.top_k, asked.top_p)
+
+
+def as_text(text: str | list[str]) -> Text:
+    return text if isinstance(text, str) else tuple(text)
+
+
+def as_ask(request: RunRequest) -> Ask:
+    """What /v1/run is asked."""
+    options = Options(request.beam, request.n_best, request.max_length, request.prefix or "", sampling(request.sample))
+    if request.pictures is not None:
+        return Ask(tuple(request.pictures), options, True)
+    return Ask(tuple(map(as_text, request.texts or [])), options)
+
+
+# ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer_together(model: Trained, asks: Sequence[Ask]) -> list[list[Result] | RegardError]:
+    """One list of results for each, or what is wrong with it: a bad text spoils nobody else's answer."""
+    read = [items_or_error(model, ask) for ask in asks]
+    items = [item for each in read if isinstance(each, list) for item in each]
+    answers = iter(model.answer(items, asks[0].options.wish(model), Recent(0), 0))
+    return [each if isinstance(each, RegardError) else [result(next(answers)) for _ in each] for each in read]
+
+
+def items_or_error(model: Trained, ask: Ask) -> list[Question] | RegardError:
+    try:
+        return [item(model, text, ask.pictured, f"text {number}") for number, text in enumerate(ask.texts, 1)]
+    except RegardError as error:
+        return error
+
+
+def item(model: Trained, text: Text, pictured: bool, where: str) -> Question:
+    """A text as numbers; an empty one as it is. A text from outside is never taken for the path of a picture."""
+    reads_pictures = model.config.encoder.kind == "image"
+    if pictured != reads_pictures:
+        found, expected = ("pictures", "texts") if pictured else ("texts", "pictures, as data: URLs")
+        raise UsageError(f"found {found}; the task {model.config.task} reads {expected}")
+    if pictured:
+        return Item((), (), pixels(model, str(text), where))
+    return model.item(text, where) if any(columns(text)) or model.task.any_length else ""
+
+
+def pixels(model: Trained, url: str, where: str) -> Pixels:
+    """A data: URL as the model's own size of picture; formats, bytes and pixels are limited."""
+    encoder = model.config.encoder
+    assert isinstance(encoder, config.ImageEncoder)
+    try:
+        content = b64decode(url.partition(",")[2], validate=True)
+    except BadBase64 as error:
+        raise DataError(f"{where}: not base64: {error}") from None
+    return read_picture(content, where, encoder.size, encoder.channels, MOST_PIXELS)
+
+
+def result(answer: Answer) -> Result:
+    return Result(
+        text=answer.text,
+        score=finite(answer.score),
+        confidence=finite(answer.confidence),
+        alternatives=[Alternative(text=each.text, score=finite(each.score), confidence=finite(each.confidence))
+                      for each in answer.alternatives],
+        chances=list(answer.chances),
+    )  # fmt: skip
+
+
+def finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+# ── search ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def search(model: Trained, request: SearchRequest) -> list[HitAnswer]:
+    """The nearest texts, as `Trained.search` finds them, and which of their words carry them."""
+    if not any(columns(request.query)):
+        raise UsageError("there is nothing to search for in an empty text")
+    query = model.embed([request.query])
+    numbers, cosines = nearest(query, model.embed(request.texts), request.count)
+    hits = list(zip(numbers[0].tolist(), cosines[0].tolist(), strict=True))
+    carried = weights(model, query, [(request.texts[number], cosine) for number, cosine in hits])
+    return [HitAnswer(number=number, text=request.texts[number], cosine=cosine, words=words)
+            for (number, cosine), words in zip(hits, carried, strict=True)]  # fmt: skip
+
+
+def weights(model: Trained, query: Pixels, hits: Sequence[tuple[str, float]]) -> list[list[Word]]:
+    """For each word of each hit how much nearer the hit is with it than without; of very many words the first."""
+    places = [(number, found.start(), found.end()) for number, (text, _) in enumerate(hits)
+              for found in WORD.finditer(text)][:MOST_ERASED]  # fmt: skip
+    erased = [hits[number][0][:start] + hits[number][0][end:] for number, start, end in places]
+    left = (model.embed(erased) @ query[0]).tolist() if erased else []
+    made: list[list[Word]] = [[] for _ in hits]
+    for (number, start, end), cosine in zip(places, left, strict=True):
+        made[number].append(Word(start=start, end=end, weight=hits[number][1] - cosine))
+    return made
+
+
+# ── look ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def look(model: Trained, name: str, request: LookRequest) -> bytes:
+    """The record as JSON; written here and not on the event loop, because it may be long."""
+    found = model.look(looked_at(model, request), wish=look_wish(model, request), change=change(request),
+                       derive=request.derive)  # fmt: skip
+    made = replace(found, model={**found.model, "name": name}).as_json(request.packed)
+    try:
+        return json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
+    except ValueError:  # JSON has no word for what is not finite
+        return json.dumps(without_infinities(made), ensure_ascii=False, allow_nan=False).encode()
+
+
+def looked_at(model: Trained, request: LookRequest) -> Question:
+    asked = request.picture if request.text is None else as_text(request.text)
+    assert asked is not None
+    found = item(model, asked, request.text is None, "text 1")
+    return found if isinstance(found, Item) and found.picture is not None else asked
+
+
+def look_wish(model: Trained, request: LookRequest) -> Wish:
+    return Options(beam=request.beam, sampling=sampling(request.sample)).wish(model)
+
+
+def change(request: LookRequest) -> Change | None:
+    asked = request.change
+    return None if asked is None else Change(tuple(asked.erase), tuple(asked.off), tuple(asked.begin))
+
+
+def without_infinities(tree: Any) -> Any:
+    if isinstance(tree, dict):
+        return {name: without_infinities(each) for name, each in tree.items()}
+    if isinstance(tree, list | tuple):
+        return [without_infinities(each) for each in tree]
+    return finite(tree) if isinstance(tree, float) else tree

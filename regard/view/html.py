@@ -1,0 +1,54 @@
+"""What the page draws, as plain values, in; one HTML file that holds the page and asks for nothing else out."""
+
+import base64
+import hashlib
+import html
+import json
+from importlib import resources
+from typing import Any
+
+from regard.errors import RegardError
+
+TEMPLATE = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+<script type="application/json" id="regard">{data}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def page(data: dict[str, Any], title: str) -> str:
+    """The file. Nothing in it is loaded from elsewhere, and its policy allows no script but its own."""
+    style, script = asset("app.css"), asset("app.js").replace("</script", "<\\/script")
+    policy = (f"default-src 'none'; script-src '{fingerprint(script)}'; style-src '{fingerprint(style)}'; "
+              "img-src data: blob:; base-uri 'none'; form-action 'none'")  # fmt: skip
+    return TEMPLATE.format(
+        policy=html.escape(policy), title=html.escape(title[:120]), style=style, data=inlined(data), script=script
+    )
+
+
+def asset(name: str) -> str:
+    """A file of the built page."""
+    try:
+        return resources.files("regard.view").joinpath("page", name).read_text(encoding="utf-8")
+    except OSError:
+        raise RegardError(f"regard/view/page/{name} is missing: `make page` builds it") from None
+
+
+def fingerprint(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def inlined(data: dict[str, Any]) -> str:
+    """JSON that no text in it can end: every < is spelled out, and the two signs that scripts take for line ends."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

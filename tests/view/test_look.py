@@ -1,0 +1,304 @@
+"""Looking in, for every preset and every task: the record fits together, costs no output, and says what was changed."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from regard import config
+from regard.data.read import Example
+from regard.data.vocabulary import learn
+from regard.errors import RegardError, UsageError
+from regard.layers.tap import Off, Tap
+from regard.models.build import build
+from regard.search.write import Sampling
+from regard.tasks.task import Wish
+from regard.trained import Trained
+from regard.view.change import Change, head_counts
+from regard.view.derive import entropy, ranks, rollout, spearman
+from regard.view.record import Record
+
+PAIRS = ("rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "decoder", "rnn-single")
+BODIES = ("rnn", "conv", "transformer", "encoder", "decoder", "rnn-single")
+ENCODERS = ("rnn", "conv", "transformer", "encoder")
+READING = {
+    "classify": ([Example(("ab cd",), "x", 1), Example(("dc",), "y", 2)], "ab dc"),
+    "tag": ([Example(("ab cd",), "x y", 1), Example(("dc",), "y", 2)], "ab dc"),
+    "embed": ([Example(("ab cd",), "ab", 1)], "ab dc"),
+    "fill": ([Example(("ab cd",), None, 1)], "ab[mask]d"),
+    "extract": ([Example(("ab cd", "ab"), "cd", 1)], "ab cd\tdd"),
+    "generate": ([Example(("ab cd",), None, 1)], "ab "),
+}
+EVERY = [
+    *(("classify", preset) for preset in BODIES),
+    *(("tag", preset) for preset in BODIES),
+    *(("embed", preset) for preset in BODIES),
+    *(("fill", preset) for preset in ENCODERS),
+    *(("extract", preset) for preset in ENCODERS),
+    *(("generate", preset) for preset in ("rnn", "conv", "transformer", "decoder")),
+]
+SMALL = {"width": 16, "embedding": 16, "feedforward": 32, "heads": 2, "layers": 2, "kernel": 3, "dropout": 0.3}
+
+
+def made(task: str, preset: str, *words: str) -> Trained:
+    """A task with a preset, small and untrained."""
+    examples = READING[task][0]
+    asked = [f"task={task}", *(["generate.block=16"] if task == "generate" else []), *words]
+    if task == "extract":
+        asked += ["data.source=1,2", "data.target=3"]
+    c = config.resolve(preset, None, asked)
+    small = [f"{name}.{key}={value}" for name, side in (("encoder", c.encoder), ("decoder", c.decoder))
+             for key, value in SMALL.items() if getattr(side, key, None) is not None
+             and not (key == "heads" and getattr(side, key) == 1)]  # fmt: skip
+    c = config.resolve(preset, None, [*asked, *small])
+    vocabulary = learn(examples, c, [False] * len(examples[0].source))
+    return Trained(c, vocabulary, build(c, vocabulary.source.size, vocabulary.target.size).eval())
+
+
+def fits(record: Record) -> None:
+    """Every part has as many entries as the tokens it is about, and every row of a map sums to 1."""
+    assert len(record.probabilities) == len(record.alternatives) == len(record.target)
+    for name, map in record.maps.items():
+        queries, keys = record.axes(name)
+        assert map.shape[1:] == (len(record.tokens(queries)), len(record.tokens(keys)))
+        np.testing.assert_allclose(map.sum(-1), 1.0, atol=1e-5)
+    weights = record.alignment()
+    assert weights is None or weights.shape == (len(record.target), len(record.source))
+    for token in record.source:
+        assert 0 <= token.start <= token.end <= len(record.text)
+    for token in record.target:
+        assert 0 <= token.start <= token.end <= len(record.output)
+    derived = record.derived
+    assert derived is not None
+    assert derived.erasure.shape == derived.gradient.shape == (len(record.target), len(record.source))
+    assert derived.rollout is None or derived.rollout.shape == derived.erasure.shape
+    assert set(derived.entropy) == set(record.maps)
+    json.dumps(record.as_json(), allow_nan=False)
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("preset", PAIRS)
+def test_every_preset_is_looked_into(small_model: Callable[..., Trained], preset: str, beam: int) -> None:
+    model = small_model(preset)
+    record = model.look("abca", beam, derive=True)
+    fits(record)
+    assert record.output == model("abca", beam)
+    assert (record.beam is not None) == (beam > 1)
+
+
+@pytest.mark.parametrize(("task", "preset"), EVERY, ids=[f"{task}-{preset}" for task, preset in EVERY])
+def test_every_task_is_looked_into(task: str, preset: str) -> None:
+    model, question = made(task, preset), READING[task][1]
+    record = model.look(question, derive=True)
+    fits(record)
+    if task != "generate":
+        assert record.output == model(question)
+    else:
+        assert (record.text + record.output).startswith("ab ")
+
+
+def test_a_caption_is_looked_into(small_model: Callable[..., Trained], tmp_path: Path) -> None:
+    image = pytest.importorskip("PIL.Image")
+    image.fromarray(np.arange(192, dtype=np.uint8).reshape(8, 8, 3)).save(tmp_path / "x.png")
+    model = small_model("caption")
+    record = model.look(str(tmp_path / "x.png"), derive=True)
+    fits_picture = record.picture
+    assert fits_picture is not None
+    assert fits_picture.rows * fits_picture.columns == len(record.source)
+    assert record.as_json()["picture"]["data"].startswith("data:image/png;base64,")
+    changed = model.look(str(tmp_path / "x.png"), change=Change(erase=(0,)))
+    assert changed.picture is not None
+    assert not np.array_equal(changed.picture.pixels, fits_picture.pixels)
+    record.save(tmp_path / "look.svg")
+    assert (tmp_path / "look.svg").read_bytes().count(b"<image") >= len(record.target)
+
+
+# ── looking changes nothing ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("preset", PAIRS)
+def test_in_training_a_look_is_the_same_and_training_goes_on(small_model: Callable[..., Trained], preset: str) -> None:
+    model = small_model(preset, "decoder.dropout=0.5")
+    before = model.look("abca")
+    model.model.train()
+    state = torch.get_rng_state()
+    found = model.look("abca", derive=True)
+    assert model.model.training
+    assert torch.equal(torch.get_rng_state(), state)
+    assert (found.output, found.probabilities) == (before.output, before.probabilities)
+    model.model.eval()
+
+
+def test_probabilities_are_those_of_the_answer(copy_model: Trained) -> None:
+    record = copy_model.look("abca")
+    assert np.prod(record.probabilities) == pytest.approx(record.answer.probability, rel=1e-4)
+    for place, others in zip(record.probabilities, record.alternatives, strict=True):
+        assert [other.probability for other in others] == sorted((o.probability for o in others), reverse=True)
+        assert any(other.probability == pytest.approx(place) for other in others)
+
+
+# ── the beam ─────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_the_beam_is_a_tree_to_the_output(copy_model: Trained) -> None:
+    record = copy_model.look("abca", beam=4)
+    assert record.beam is not None
+    best = [node for node in record.beam if node.best]
+    assert [node.id for node in best] == [token.id for token in record.target]
+    assert best[-1].ended
+    assert best[-1].sum == pytest.approx(float(np.log(record.probabilities).sum()), abs=1e-3)
+    for number, node in enumerate(record.beam):
+        assert node.parent < number
+        parent = record.beam[node.parent] if node.parent >= 0 else None
+        assert node.step == (0 if parent is None else parent.step + 1)
+        assert node.sum == pytest.approx((parent.sum if parent else 0.0) + node.log, abs=1e-4)
+        assert parent is None or parent.kept
+    assert max(sum(node.step == step for node in record.beam) for step in range(4)) <= 4
+
+
+def test_sampled_looks_have_no_tree(copy_model: Trained) -> None:
+    assert copy_model.look("abca", wish=Wish(beam=4, sampling=Sampling())).beam is None
+
+
+# ── what if ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_erased_token_is_not_read(copy_model: Trained) -> None:
+    record = copy_model.look("abca", change=Change(erase=(1,)))
+    assert record.output == copy_model("aca")
+    assert [token.text for token in record.source] == ["a", "c", "a", "<end>"]
+    assert record.change == Change(erase=(1,))
+    assert copy_model.look("abca").change is None
+
+
+def test_an_erased_word_that_is_labelled_leaves_its_place() -> None:
+    record = made("tag", "encoder", "tokens.source=words").look("ab cd", change=Change(erase=(0,)))
+    assert [token.text for token in record.source] == ["<unknown>", "cd", "<end>"]
+    assert len(record.target) == 2
+
+
+def test_a_head_that_is_off_adds_nothing(small_model: Callable[..., Trained]) -> None:
+    model = small_model("transformer")
+    every = tuple((name, head) for name, count in head_counts(model.model).items() for head in range(count))
+    record = model.look("abca", change=Change(off=every))
+    assert record.probabilities != model.look("abca", change=Change(off=every[:1])).probabilities
+    with Off(model.model, [("decoder.0.cross", 1)]) as tap:
+        found = tap.change(model.model.decoder.layers[0].cross_attention, torch.ones(1, 2, 1, 4))  # type: ignore[union-attr]
+    assert found.sum(-1).flatten().tolist() == [4.0, 0.0]
+
+
+def test_off_without_heads_is_a_tap(small_model: Callable[..., Trained]) -> None:
+    model = small_model("transformer").model
+    assert torch.equal(
+        Off(model, []).change(model, torch.ones(1, 1, 1, 1)), Tap(model).change(model, torch.ones(1, 1, 1, 1))
+    )
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_beginning_is_kept(copy_model: Trained, beam: int) -> None:
+    begin = copy_model.vocabulary.target.encode("dd").ids
+    assert copy_model.look("abca", beam, change=Change(begin=begin)).output.startswith("dd")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [Change(erase=(9,)), Change(erase=(4,)), Change(off=(("nowhere", 0),)), Change(off=(("decoder.cross", 7),)),
+     Change(begin=(2,)), Change(begin=(100_000,)), Change(erase=(0, 1, 2, 3))],
+)  # fmt: skip
+def test_what_is_not_there_can_not_be_changed(copy_model: Trained, change: Change) -> None:
+    with pytest.raises(UsageError):
+        copy_model.look("abca", change=change)
+
+
+# ── derived ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_erasure_is_what_erasing_costs(copy_model: Trained) -> None:
+    record = copy_model.look("abc", derive=True)
+    assert record.derived is not None
+    after = copy_model.likelihood(["ac"], [record.output])[0]
+    lost = np.log(record.answer.probability) - np.log(after.probability)
+    assert record.derived.erasure[:, 1].sum() == pytest.approx(lost, rel=1e-3)
+    assert record.derived.erasure[:, -1].tolist() == [0.0] * len(record.target)  # the end is never erased
+
+
+def test_a_copy_is_made_of_what_is_copied(copy_model: Trained) -> None:
+    """Trained to copy, each letter goes by the same letter of the source: erasure and the gradient both see it."""
+    record = copy_model.look("dbc", derive=True)
+    assert record.output == "dbc"
+    assert record.derived is not None
+    assert record.derived.erasure.sum(0)[:3].min() > 1.0
+    np.testing.assert_allclose(record.derived.gradient.sum(-1), 1.0, atol=1e-5)
+
+
+def test_importance_is_what_a_head_is_worth(copy_model: Trained) -> None:
+    record = copy_model.look("abc", derive=True)
+    assert record.derived is not None
+    (lost,) = record.derived.importance["decoder.cross"]
+    without = copy_model.look("abc", change=Change(off=(("decoder.cross", 0),), begin=record_ids(record)))
+    expected = np.log(record.probabilities[:3]) - np.log(without.probabilities[:3])
+    assert expected.mean() > 0.1
+    assert lost == pytest.approx(expected.mean(), rel=0.5)  # the end counts too
+
+
+def record_ids(record: Record) -> tuple[int, ...]:
+    return tuple(token.id for token in record.target[:-1])
+
+
+def test_rollout_of_one_layer_is_half_itself(small_model: Callable[..., Trained]) -> None:
+    model = small_model("encoder", "task=fill", "encoder.layers=1")
+    record = model.look("ab[mask]a")
+    map, found = record.maps["encoder.0.self"].mean(0), rollout(record)
+    assert found is not None
+    np.testing.assert_allclose(found, (0.5 * np.eye(len(map)) + 0.5 * map)[[2]], atol=1e-6)
+
+
+def test_entropy_in_bits() -> None:
+    map = np.array([[[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0]], [[0.25] * 4] * 2], np.float32)
+    assert entropy(map) == pytest.approx((0.5, 2.0))
+
+
+def test_rank_correlation() -> None:
+    assert ranks(np.array([3.0, 1.0, 3.0])).tolist() == [2.5, 1.0, 2.5]
+    assert spearman(np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 21.0])) == pytest.approx(1.0)
+    assert spearman(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])) == pytest.approx(-1.0)
+    assert spearman(np.array([1.0, 1.0]), np.array([1.0, 2.0])) is None
+
+
+# ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_bertviz_gets_its_arrays(small_model: Callable[..., Trained]) -> None:
+    found = small_model("transformer").look("abca").bertviz()
+    assert [map.shape for map in found["encoder_attention"]] == [(1, 2, 5, 5)] * 2
+    assert len(found["cross_attention"]) == len(found["decoder_attention"]) == 2
+    rows = small_model("decoder").look("abca").bertviz()
+    assert rows["attention"][0].shape[-1] == len(rows["tokens"])
+
+
+def test_packed_numbers_are_the_same(small_model: Callable[..., Trained]) -> None:
+    import base64
+
+    record = small_model("rnn-attention").look("abca")
+    packed = record.as_json(packed=True)["maps"][0]["weights"]
+    found = np.frombuffer(base64.b64decode(packed["float32"]), "<f4").reshape(packed["shape"])
+    assert np.array_equal(found, record.maps["decoder.cross"])
+
+
+@pytest.mark.parametrize("preset", ["rnn", "rnn-attention", "transformer", "decoder", "conv"])
+@pytest.mark.parametrize("ending", ["png", "svg", "json"])
+def test_files(small_model: Callable[..., Trained], tmp_path: Path, preset: str, ending: str) -> None:
+    path = tmp_path / f"x.{ending}"
+    small_model(preset).look("abca").save(path)
+    assert path.stat().st_size > 500
+
+
+def test_a_file_of_no_known_kind_is_refused(copy_model: Trained, tmp_path: Path) -> None:
+    record = copy_model.look("ab")
+    with pytest.raises(UsageError, match=r"\.html"):
+        record.save(tmp_path / "x.pdf")
+    with pytest.raises(RegardError):
+        record.save(tmp_path / "no" / "x.json")
