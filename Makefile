@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install demo test lint bench bench-train bench-decode bench-choices bench-invariance bench-quality drills clean
+.PHONY: install page browser demo test lint bench bench-train bench-decode bench-choices bench-invariance bench-quality drills clean
 
 install: $(STAMP)
 
@@ -15,10 +15,18 @@ $(STAMP): pyproject.toml constraints.txt setup.py $(ENGINE)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[images,lint,serve,tensorboard,test]'
 	@touch $(STAMP)
 
+# The page as it is shipped, from its source; Node is needed for this and for the test that the two agree.
+page:
+	cd web && npm ci --no-audit --no-fund && npm run build
+
+# The browser that the tests of the page drive.
+browser:
+	@test -x /usr/bin/chromium || apt-get install --yes --quiet chromium || (apt-get update --quiet && apt-get install --yes --quiet chromium)
+
 demo: install
 	$(BIN)/regard demo
 
-test: install
+test: install browser
 	$(BIN)/python -m pytest
 
 lint: install
@@ -48,4 +56,4 @@ bench-quality: install
 	$(BIN)/python -m bench.quality
 
 clean:
-	rm -rf .venv .venv-peers demo build *.egg-info regard/engine/*.so
+	rm -rf .venv .venv-peers web/node_modules demo build *.egg-info regard/engine/*.so

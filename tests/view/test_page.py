@@ -1,0 +1,491 @@
+"""The page in a real browser: record, report and lesson as files, and the live page against made-up answers."""
+
+import base64
+import re
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser, Page, Request, Route, expect, sync_playwright
+
+import regard
+from regard.view import html
+from tests.view.made import SHAPES, Json, lesson, made, report
+
+PAGE = Path(regard.__file__).parent / "view" / "page"
+DATE = "Saturday 9th of May, 2018"
+TEXTS = {"answers": "Where is the tower?\tThe tower stands in Paris.", "holes": "the <mask> runs through <mask>",
+         "names": "Ada went to Paris", "pictures": "disc.png"}  # fmt: skip
+ORIGIN = "http://regard.test"
+POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'"
+PAYLOADS = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\"'><svg onload=alert(1)>",
+            "javascript:alert(1)", "{{7*7}}${7*7}", "\u202etxt.exe\u0000"]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with sync_playwright() as play:
+        words = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=words)
+        yield browser
+        browser.close()
+
+
+@dataclass
+class Watched:
+    """A page and all that it should not have done: errors, dialogs, requests to elsewhere."""
+
+    page: Page
+    wrong: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.page.set_default_timeout(10_000)
+        self.page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
+        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.wrong.append(f"dialog {dialog.message}"), dialog.dismiss()))
+        self.page.on("request", self.request)
+
+    def request(self, request: Request) -> None:
+        if not request.url.startswith(("file:", "data:", "blob:", ORIGIN)):
+            self.wrong.append(f"request {request.url}")
+
+
+@pytest.fixture
+def watched(browser: Browser) -> Iterator[Watched]:
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    watched = Watched(context.new_page())
+    yield watched
+    assert watched.wrong == []
+    context.close()
+
+
+def saved(data: Json, folder: Path) -> str:
+    """A file that holds the page and its data; gives its address."""
+    file = folder / "page.html"
+    file.write_text(html.page(data, "a page"), encoding="utf-8")
+    return file.as_uri()
+
+
+def weights(page: Page, line: str) -> list[float]:
+    """What the tokens of a line carry, once what was asked for last has been drawn."""
+    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    found = page.locator(f'.words[data-side="{line}"] [data-index]')
+    return [float(value) for value in found.evaluate_all("all => all.map(one => one.dataset.weight)")]
+
+
+def alignment(record: Json) -> np.ndarray:
+    crossing = [np.mean(map["weights"], 0) for map in record["maps"] if map["queries"] == "target" != map["keys"]]
+    return np.asarray(np.mean(crossing, 0))
+
+
+# ── a record in a file ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_each_task_is_drawn_from_a_file_and_fits_every_width(name: str, watched: Watched, tmp_path: Path) -> None:
+    address = saved(made(name, TEXTS.get(name, DATE)), tmp_path)
+    page = watched.page
+    for width in (1280, 390):
+        for scheme in ("light", "dark"):
+            page.set_viewport_size({"width": width, "height": 900})
+            page.emulate_media(color_scheme=scheme)
+            page.goto(address)
+            expect(page.locator(".sheet h2").first).to_have_text(name)
+            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+            assert page.locator(".words [data-index]").count() > 0
+
+
+def test_a_word_that_is_clicked_shows_the_weights_of_the_record(watched: Watched, tmp_path: Path) -> None:
+    record = made("dates-transformer", DATE)
+    watched.page.goto(saved(record, tmp_path))
+    expected = alignment(record)
+    for step in (0, 4):
+        watched.page.click(f'[data-token="target-{step}"]')
+        np.testing.assert_allclose(weights(watched.page, "source"), expected[step], atol=1e-6)
+    watched.page.click('[data-token="source-7"]')
+    np.testing.assert_allclose(weights(watched.page, "target"), expected[:, 7], atol=1e-6)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_head_that_is_clicked_becomes_the_heat_map(packed: bool, watched: Watched, tmp_path: Path) -> None:
+    watched.page.goto(saved(made("dates-transformer", DATE, packed=packed), tmp_path))
+    watched.page.click('[data-head="decoder.1.cross/2"]')
+    expect(watched.page.locator(".heatmap .title")).to_contain_text("decoder.1.cross · head 2")
+    cells = watched.page.locator(".heat .cell").evaluate_all("all => all.map(one => Number(one.dataset.weight))")
+    expected = next(
+        map["weights"] for map in made("dates-transformer", DATE)["maps"] if map["name"] == "decoder.1.cross"
+    )
+    np.testing.assert_allclose(cells, np.ravel(expected[2]), atol=1e-6)
+    watched.page.wait_for_url(re.compile("decoder.1.cross"))
+
+
+def test_self_attention_goes_from_word_to_word(watched: Watched, tmp_path: Path) -> None:
+    record = made("dates-transformer", DATE)
+    watched.page.goto(saved(record, tmp_path))
+    watched.page.click('[data-head="encoder.0.self/1"]')
+    watched.page.click('[data-token="source-3"]')
+    looked = watched.page.locator("[data-copy]").evaluate_all("all => all.map(one => Number(one.dataset.weight))")
+    np.testing.assert_allclose(looked, record["maps"][0]["weights"][1][3], atol=1e-6)
+    assert watched.page.locator("path.thread").count() > 0
+
+
+def test_what_was_derived_is_shown_and_doubt_is_said(watched: Watched, tmp_path: Path) -> None:
+    record = made("dates", DATE)
+    watched.page.goto(saved(record, tmp_path))
+    expect(watched.page.locator(".agreement")).to_contain_text("agree little here (ρ = 0.12)")
+    for view in ("rollout", "gradient", "erasure"):
+        watched.page.click(f'[data-view="{view}"]')
+        watched.page.click('[data-token="target-1"]')
+        np.testing.assert_allclose(weights(watched.page, "source"), record["derived"][view][1], atol=1e-6)
+        watched.page.keyboard.press("Escape")
+    assert "entropy" in (watched.page.locator("[data-head]").first.get_attribute("aria-label") or "")
+
+
+def test_without_attention_it_says_so(watched: Watched, tmp_path: Path) -> None:
+    watched.page.goto(saved(made("dates-vector", DATE), tmp_path))
+    expect(watched.page.locator(".agreement")).to_contain_text("no attention: everything went through one vector")
+    watched.page.click('[data-view="erasure"]')
+    expect(watched.page.locator(".heatmap .cell").first).to_be_visible()
+
+
+def test_offsets_count_code_points_and_text_keeps_its_direction(watched: Watched, tmp_path: Path) -> None:
+    record = made("dates", "😀 ٩ مايو 𝒳")
+    watched.page.goto(saved(record, tmp_path))
+    shown = watched.page.locator('.words[data-side="source"] [data-index]').all_text_contents()
+    assert shown == [token["text"] for token in record["source"]]
+    direction = "one => getComputedStyle(one).direction"
+    assert watched.page.locator('.words[data-side="source"]').evaluate(direction) == "rtl"
+    assert watched.page.locator('.words[data-side="source"]').inner_text().replace("\n", "") == record["text"]
+
+
+def test_the_keyboard_is_enough(watched: Watched, tmp_path: Path) -> None:
+    record = made("dates-transformer", DATE)
+    page = watched.page
+    page.goto(saved(record, tmp_path))
+    page.locator("#output").wait_for()
+    for _ in range(12):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.dataset.token") == "target-0":
+            break
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.dataset.token") == "target-2"
+    page.wait_for_selector('[data-token="target-2"].chosen')
+    np.testing.assert_allclose(weights(page, "source"), alignment(record)[2], atol=1e-6)
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile("at=target-2"))
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.dataset.token").startswith("source-")
+    page.keyboard.press("Escape")
+    page.wait_for_function("() => !location.hash.includes('at=')")
+    page.focus("svg.heat")
+    for key in ("ArrowRight", "ArrowDown"):
+        page.keyboard.press(key)
+    page.wait_for_selector("svg.heat[data-weight]")
+
+
+def test_the_address_names_the_view(watched: Watched, tmp_path: Path) -> None:
+    address = saved(made("dates-transformer", DATE), tmp_path)
+    watched.page.goto(f"{address}#view=attention&map=decoder.0.cross/1&at=target-3-query-0-&theme=dark")
+    expect(watched.page.locator(".heatmap .title")).to_contain_text("decoder.0.cross · head 1")
+    expect(watched.page.locator('[data-token="target-3"]')).to_have_class(re.compile("chosen"))
+    assert watched.page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_steps_can_be_gone_through(watched: Watched, tmp_path: Path) -> None:
+    watched.page.goto(saved(made("dates", DATE), tmp_path))
+    watched.page.click('[data-step="on"]')
+    watched.page.click('[data-step="on"]')
+    expect(watched.page.locator(".alternatives .hint")).to_have_text("step 2 of 11")
+    assert watched.page.locator('[data-side="target"] .later').count() == 9
+    grown = watched.page.locator(".beam .node").count()
+    watched.page.click('[data-step="whole"]')
+    watched.page.wait_for_function(f"() => document.querySelectorAll('.beam .node').length > {grown}")
+
+
+def test_pictures_are_saved(watched: Watched, tmp_path: Path) -> None:
+    watched.page.goto(saved(made("dates-transformer", DATE), tmp_path))
+    watched.page.click('[data-token="target-2"]')
+    for name in ("lines", "heat map", "heads", "steps", "everything"):
+        watched.page.click("#save")
+        with watched.page.expect_download() as download:
+            watched.page.click(f'[data-save="{name}.svg"]')
+        tree = ElementTree.parse(download.value.path())
+        words = {"".join(one.itertext()) for one in tree.iter("{http://www.w3.org/2000/svg}text")}
+        assert words
+        if name == "lines":
+            assert "S" in words
+            assert len(list(tree.iter("{http://www.w3.org/2000/svg}path"))) > 3
+    watched.page.click("#save")
+    with watched.page.expect_download() as download:
+        watched.page.click('[data-save="heat map.png"]')
+    assert download.value.path().read_bytes().startswith(b"\x89PNG")
+
+
+def test_two_hundred_tokens_and_eight_heads_stay_smooth(watched: Watched, tmp_path: Path) -> None:
+    """Judged against an empty page on the same machine: moving over words may not cost many frames of work."""
+    text = ("the quick brown fox jumps over a lazy dog " * 5)[:200]
+    record = made("dates-transformer", text, packed=True, derive=False)
+    watched.page.goto(saved(record, tmp_path))
+    expect(watched.page.locator('[data-token="target-150"]')).to_be_visible()
+    assert watched.page.locator(".stage canvas.cells").count() == 1
+    watched.page.evaluate("""() => {
+        const frame = requestAnimationFrame;
+        window.spent = [];
+        window.requestAnimationFrame = draw => frame(time => {
+            const begun = performance.now();
+            draw(time);
+            document.body.offsetHeight;
+            window.spent.push(performance.now() - begun);
+        });
+    }""")
+    for index in range(20, 60):
+        watched.page.evaluate(f"""document.querySelector('[data-token="target-{index}"]')
+            .dispatchEvent(new PointerEvent('pointerover', {{bubbles: true, pointerType: 'mouse'}}))""")
+        watched.page.evaluate("new Promise(requestAnimationFrame)")
+    spent = watched.page.evaluate("window.spent.filter(time => time > 0.2)")
+    assert len(spent) > 20
+    assert float(np.median(spent)) < 100, spent  # milliseconds; a tenth of it is usual
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_looks_like_markup_stays_text(payload: str, watched: Watched, tmp_path: Path) -> None:
+    record = made("dates", f"{payload} 9 May 2018")
+    for token in [*record["source"], *record["target"]]:
+        token["text"] = payload
+    for alternative in record["alternatives"]:
+        alternative[0]["text"] = payload
+    record["model"] = {"name": payload, "task": "transduce", "preset": payload, "parameters": 1}
+    record["maps"][0]["name"] = payload
+    for node in record["beam"]:
+        node["token"] = payload
+    watched.page.goto(saved(record, tmp_path))
+    watched.page.locator("#output").wait_for()
+    watched.page.click('[data-token="target-0"]')
+    assert watched.page.locator("img, #page script, [onload], [onerror]").count() == 0
+    assert payload.split("\u0000")[0] in (watched.page.locator(".sheet h2").text_content() or "")
+
+
+# ── report and lesson ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_report_has_all_its_chapters(width: int, watched: Watched, tmp_path: Path) -> None:
+    watched.page.set_viewport_size({"width": width, "height": 900})
+    watched.page.goto(saved(report(), tmp_path))
+    chapters = watched.page.locator("[data-section]").evaluate_all("all => all.map(one => one.dataset.section)")
+    assert set(chapters) == {
+        "scores",
+        "curves",
+        "by-length",
+        "exposure",
+        "confusion",
+        "calibration",
+        "best-and-worst",
+        "data",
+        "card",
+    }
+    assert watched.page.locator('[data-score="exact"]').get_attribute("data-value") == "97.5"
+    expect(watched.page.locator('[data-score="exact"]')).to_contain_text("96.2 … 98.6")
+    assert watched.page.locator(".whisker").count() == 5
+    assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    watched.page.select_option("#example", "4")
+    wait_for_output(watched.page, "2015-06-05")
+    watched.page.wait_for_url(re.compile("example=4"))
+
+
+def test_a_report_without_some_chapters_is_drawn(watched: Watched, tmp_path: Path) -> None:
+    gone = {"exposure": None, "confusion": None, "calibration": None, "by_length": None, "records": [], "card": ""}
+    none = {"curves": {"metric": "exact", "points": []}, "examples": {"best": [], "worst": []}, "data": []}
+    bare = report() | gone | none
+    watched.page.goto(saved(bare, tmp_path))
+    chapters = watched.page.locator("[data-section]").evaluate_all("all => all.map(one => one.dataset.section)")
+    assert chapters == ["scores"]
+
+
+def test_the_lesson_is_gone_through_by_keys(watched: Watched, tmp_path: Path) -> None:
+    given = lesson()
+    watched.page.goto(saved(given, tmp_path))
+    expect(watched.page.locator(".lesson h1")).to_have_text(given["pages"][0]["title"])
+    assert watched.page.locator(".bottleneck").count() == 1
+    watched.page.keyboard.press("ArrowRight")
+    watched.page.keyboard.press("ArrowRight")
+    expect(watched.page.locator(".lesson h1")).to_have_text(given["pages"][2]["title"])
+    assert "page=rnn-attention" in watched.page.url
+    assert watched.page.locator(".bottleneck:not(.gone)").count() == 0
+    assert watched.page.locator(".look").count() > 0
+    watched.page.keyboard.press("ArrowLeft")
+    expect(watched.page.locator(".lesson h1")).to_have_text(given["pages"][1]["title"])
+    watched.page.go_back()
+    expect(watched.page.locator(".lesson h1")).to_have_text(given["pages"][2]["title"])
+
+
+# ── live ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def answer(route: Route) -> None:
+    """What a server would answer, made up; the page itself under a strict policy."""
+    path = route.request.url.removeprefix(ORIGIN).split("#")[0].split("?")[0]
+    match path:
+        case "/v1/models":
+            cards = [{"name": name, "task": shape.task, "preset": shape.preset, "parameters": 9, "beam": 5,
+                      "loaded": True, "reads": "picture" if shape.task == "caption" else "text",
+                      "columns": 2 if shape.task == "extract" else 1, "examples": [TEXTS.get(name, DATE)]}
+                     for name, shape in SHAPES.items()]  # fmt: skip
+            route.fulfill(json={"models": cards})
+        case "/v1/lesson":
+            route.fulfill(json=lesson())
+        case "/v1/look":
+            looked(route)
+        case "/v1/search":
+            asked = route.request.post_data_json
+            words = [{"start": 0, "end": 3, "weight": 0.2}]
+            hits = [{"number": i, "text": text, "cosine": 0.9, "words": words} for i, text in enumerate(asked["texts"])]
+            route.fulfill(json={"model": asked["model"], "hits": hits})
+        case _:
+            file = PAGE / (path.strip("/") or "index.html")
+            kind = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}[file.suffix]
+            headers = {"content-type": kind, "content-security-policy": POLICY}
+            route.fulfill(body=file.read_bytes(), headers=headers)
+
+
+def looked(route: Route) -> None:
+    asked = route.request.post_data_json
+    text = asked["text"] if isinstance(asked["text"], str) else "\t".join(asked["text"])
+    if "trouble" in text:
+        said = {"code": "bad", "message": f"{PAYLOADS[0]} is not wanted", "field": "text"}
+        return route.fulfill(status=422, json={"error": said})
+    name = asked["model"].removeprefix("lesson/")
+    known = name if name in SHAPES else "dates"
+    return route.fulfill(json=made(known, text, asked.get("change"), asked["packed"], asked.get("derive", False)))
+
+
+@pytest.fixture
+def live(watched: Watched) -> Page:
+    watched.page.route(f"{ORIGIN}/**", answer)
+    return watched.page
+
+
+def wait_for_output(page: Page, text: str) -> None:
+    page.wait_for_function(
+        """text => text === [...document.querySelectorAll('#output [data-index]:not(.sign)')]
+            .map(one => one.textContent).join('')""",
+        arg=text,
+    )
+
+
+def test_it_answers_as_one_types(live: Page) -> None:
+    live.goto(ORIGIN)
+    wait_for_output(live, "2018-05-09")
+    live.fill("#text", "")
+    live.type("#text", "3 June 2021", delay=20)
+    wait_for_output(live, "2021-06-03")
+    live.wait_for_url(re.compile("text=3"))
+
+
+def test_a_word_is_erased_replaced_and_brought_back(live: Page) -> None:
+    live.goto(f"{ORIGIN}/#text={quote(DATE)}")
+    wait_for_output(live, "2018-05-09")
+    live.click('[data-token="source-16"]')
+    live.click("#erase-word")
+    wait_for_output(live, "2018-00-09")
+    expect(live.locator("#done")).to_have_text("erased “\u2068May,\u2069”")
+    expect(live.locator("#original")).to_have_text("2018-05-09")
+    expect(live.locator("#changed mark")).to_have_text("0")
+    live.click("#undo")
+    wait_for_output(live, "2018-05-09")
+    live.fill("#replace", "July")
+    live.press("#replace", "Enter")
+    wait_for_output(live, "2018-07-09")
+    live.click("#show")
+    wait_for_output(live, "2018-05-09")
+    live.click("#undo-all")
+    expect(live.locator("#done")).to_have_count(0)
+
+
+def test_a_head_is_switched_off_by_pointer_and_by_key(live: Page) -> None:
+    live.goto(f"{ORIGIN}/#model=dates-transformer")
+    head = live.locator('[data-head="decoder.0.cross/1"]')
+    with live.expect_request(lambda one: "decoder.0.cross" in (one.post_data or "")) as asked:
+        head.click(modifiers=["Alt"])
+    assert asked.value.post_data_json["change"]["off"] == [["decoder.0.cross", 1]]
+    expect(head).to_have_attribute("data-off", "true")
+    head.focus()
+    live.keyboard.press("o")
+    expect(head).to_have_attribute("data-off", "false")
+
+
+def test_the_next_word_is_forced(live: Page) -> None:
+    live.goto(ORIGIN)
+    live.click('[data-token="target-2"]')
+    ids = [token["id"] for token in made("dates", DATE)["target"]]
+    with live.expect_request(
+        lambda one: '"begin":[' in (one.post_data or "") and '"begin":[]' not in (one.post_data or "")
+    ) as asked:
+        live.click(".alternatives li:nth-child(3) button")
+    begin = asked.value.post_data_json["change"]["begin"]
+    assert begin[:2] == ids[:2]
+    assert len(begin) == 3
+
+
+def test_two_models_stand_side_by_side(live: Page) -> None:
+    live.goto(ORIGIN)
+    live.click("#compare")
+    expect(live.locator(".sheet")).to_have_count(2)
+    expect(live.locator(".sheet h2").nth(1)).to_have_text("dates-transformer")
+    live.hover('[data-panel="0"] [data-token="source-3"]')
+    expect(live.locator('[data-panel="1"] [data-token="source-3"]')).to_have_class(re.compile("chosen"))
+    live.click('[data-drop="1"]')
+    expect(live.locator(".sheet h2")).to_have_count(1)
+
+
+def test_beam_and_chance_are_asked_for(live: Page) -> None:
+    live.goto(ORIGIN)
+    live.click(".manner summary")
+    with live.expect_request(lambda one: '"beam":10' in (one.post_data or "")):
+        live.select_option("#beam", "10")
+    with live.expect_request(lambda one: '"sample":{' in (one.post_data or "")):
+        live.check("#sampling")
+
+
+def test_a_picture_is_captioned_and_lines_are_searched(live: Page, tmp_path: Path) -> None:
+    data = made("pictures", "disc.png")["picture"]["data"].split(",")[1]
+    (tmp_path / "disc.png").write_bytes(base64.b64decode(data))
+    live.goto(f"{ORIGIN}/#model=pictures")
+    live.set_input_files("#picture", tmp_path / "disc.png")
+    expect(live.locator(".frame")).to_have_count(7)
+    live.hover(".frame >> nth=1")
+    live.wait_for_selector('.photo [data-token="source-0"][data-weight]')
+    live.goto(f"{ORIGIN}/#model=near")
+    live.reload()
+    live.fill("#lines", "one line\nanother line")
+    expect(live.locator("[data-hit]")).to_have_count(2)
+
+
+def test_an_error_is_said_and_is_text(live: Page, watched: Watched) -> None:
+    live.goto(ORIGIN)
+    wait_for_output(live, "2018-05-09")
+    live.fill("#text", "trouble")
+    expect(live.locator(".problem").first).to_contain_text(PAYLOADS[0])
+    assert live.locator("img").count() == 0
+    watched.wrong[:] = [said for said in watched.wrong if "422" not in said]  # the browser itself notes the status
+
+
+def test_the_lesson_answers_live(live: Page) -> None:
+    live.goto(f"{ORIGIN}/#tab=lesson&page=rnn-attention")
+    with live.expect_request(lambda one: "lesson/rnn-attention" in (one.post_data or "")):
+        live.fill("#lesson-text", "3 June 2021")
+    wait_for_output(live, "2021-06-03")
+
+
+@pytest.mark.parametrize("payload", PAYLOADS[:4])
+def test_what_is_typed_stays_text(payload: str, live: Page) -> None:
+    live.goto(f"{ORIGIN}/#text={quote(payload)}&lines={quote(payload)}&say={quote(payload)}")
+    expect(live.locator("#text")).to_have_value(payload)
+    live.wait_for_selector("#output")
+    assert live.locator("#page script, img").count() == 0

@@ -1,0 +1,83 @@
+// The state and the model in, the place to type out; a picture is dropped or chosen where the model reads pictures.
+import { button, make, part, unchanged } from "./dom";
+import { NOTHING_CHANGED, type State } from "./state";
+import type { Act } from "./panel";
+import type { ModelCard } from "./wire";
+
+export interface AskHands {
+  readonly act: Act;
+  picture(data: string, name: string): void;
+}
+
+export function drawAsk(root: HTMLElement, state: State, card: ModelCard | null, busy: boolean, hands: AskHands): void {
+  all.set(root, { state, hands });
+  const columns = Math.max(1, card?.columns ?? 1);
+  const reads = card?.reads ?? "text";
+  const fields = part(root, "div", "fields");
+  if (!unchanged(fields, reads, columns)) fields.replaceChildren(...(reads === "picture" ? [dropZone(root)] : inputs(root, columns)));
+  const flight = part(root, "div", "flight", { role: "progressbar", "aria-label": "an answer is being computed" });
+  flight.classList.toggle("busy", busy);
+  const parts = state.text.split("\t");
+  fields.querySelectorAll<HTMLTextAreaElement>("textarea").forEach((field, i) => {
+    const value = i === columns - 1 ? parts.slice(i).join("\t") : parts[i] ?? "";
+    if (field.value !== value) field.value = value;
+    grow(field);
+  });
+  const examples = part(root, "div", "examples");
+  if (!unchanged(examples, card)) drawExamples(examples, root, card);
+}
+
+const all = new WeakMap<HTMLElement, { state: State; hands: AskHands }>();
+
+/** A new text leaves nothing of what was done to the old one. */
+export function fresh(text: string): Partial<State> {
+  return { text, whatIf: NOTHING_CHANGED, selected: null, step: null };
+}
+
+function inputs(root: HTMLElement, columns: number): HTMLElement[] {
+  const fields = Array.from({ length: columns }, (_, i) =>
+    make("textarea", { id: i ? `text-${i}` : "text", rows: 1, dir: "auto", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-label": columns > 1 ? `text, column ${i + 1} of ${columns}` : "text", placeholder: columns > 1 ? `column ${i + 1}` : "type here" }));
+  fields.forEach((field) => {
+    field.addEventListener("input", () => {
+      const typed = fields.map((one) => one.value.replace(/\n/g, " "));
+      all.get(root)!.hands.act.set(fresh(typed.join("\t")));
+    });
+    field.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
+  });
+  return fields;
+}
+
+function grow(field: HTMLTextAreaElement): void {
+  if (unchanged(field, field.value, field.clientWidth)) return;
+  field.style.height = "auto";
+  field.style.height = `${field.scrollHeight + 2}px`;
+}
+
+function drawExamples(place: HTMLElement, root: HTMLElement, card: ModelCard | null): void {
+  const texts = card?.reads === "picture" ? [] : card?.examples ?? [];
+  place.replaceChildren(...texts.map((text) =>
+    button(text.replace(/\t/g, " ⇥ "), { class: "example", dir: "auto", "data-example": text }, () => all.get(root)!.hands.act.set(fresh(text)))));
+}
+
+function dropZone(root: HTMLElement): HTMLElement {
+  const file = make("input", { id: "picture", type: "file", accept: "image/png,image/jpeg,image/webp,image/gif", class: "unseen" });
+  const zone = make("label", { class: "drop" }, file, make("span", {}, "drop a picture here, or "), make("u", {}, "choose one"));
+  const take = (chosen: File | undefined): void => {
+    if (!chosen?.type.startsWith("image/")) return;
+    const reader = new FileReader();
+    reader.addEventListener("load", () => all.get(root)!.hands.picture(String(reader.result), chosen.name));
+    reader.readAsDataURL(chosen);
+  };
+  file.addEventListener("change", () => take(file.files?.[0]));
+  zone.addEventListener("dragover", (event) => {
+    event.preventDefault();
+    zone.classList.add("over");
+  });
+  zone.addEventListener("dragleave", () => zone.classList.remove("over"));
+  zone.addEventListener("drop", (event) => {
+    event.preventDefault();
+    zone.classList.remove("over");
+    take(event.dataTransfer?.files[0]);
+  });
+  return zone;
+}

@@ -1,0 +1,54 @@
+// Lines and a query in, the nearest lines out with the words that carried the match.
+import { figure, make, part, unchanged } from "./dom";
+import type { Act } from "./panel";
+import { unitOffsets } from "./record";
+import type { State } from "./state";
+import type { Hit } from "./wire";
+
+export function drawSearch(root: HTMLElement, state: State, hits: readonly Hit[] | null, error: string, act: Act): void {
+  acts.set(root, act);
+  const title = part(root, "h2", "title");
+  if (!title.firstChild) title.append("search");
+  const box = part(root, "div", "search-box");
+  if (!box.firstChild) {
+    const field = make("textarea", { id: "lines", rows: 8, dir: "auto", spellcheck: "false", "aria-label": "lines to search, one each", placeholder: "paste lines here, one each; the text above is what is looked for" });
+    field.addEventListener("input", () => acts.get(root)!.set({ lines: field.value }));
+    box.append(field, make("ol", { class: "hits", "aria-live": "polite", "aria-label": "nearest lines" }));
+  }
+  const field = box.querySelector("textarea")!;
+  if (field.value !== state.lines) field.value = state.lines;
+  const list = box.querySelector<HTMLElement>(".hits")!;
+  if (unchanged(list, hits, error)) return;
+  if (error) list.replaceChildren(make("li", { class: "problem" }, error));
+  else list.replaceChildren(...(hits ?? []).map(hitLine));
+}
+
+const acts = new WeakMap<HTMLElement, Act>();
+
+function hitLine(hit: Hit): HTMLElement {
+  const level = make("span", { class: "level" });
+  level.style.width = `${(100 * Math.max(0, hit.cosine)).toFixed(1)}%`;
+  const line = make("li", { class: "hit", "data-hit": hit.number, "data-cosine": hit.cosine },
+    make("span", { class: "hit-text", dir: "auto" }, ...weighed(hit)),
+    make("span", { class: "track" }, level), make("span", { class: "value" }, figure(hit.cosine)));
+  return line;
+}
+
+function weighed(hit: Hit): (Node | string)[] {
+  const offsets = unitOffsets(hit.text);
+  const most = Math.max(1e-9, ...hit.words.map(({ weight }) => weight));
+  const nodes: (Node | string)[] = [];
+  let reached = 0;
+  for (const { start, end, weight } of hit.words) {
+    const [from, to] = [offsets[start] ?? reached, offsets[end] ?? reached];
+    if (from < reached || to <= from) continue;
+    if (from > reached) nodes.push(hit.text.slice(reached, from));
+    const said = `carries ${figure(weight)} of the cosine`;
+    const dark = Math.max(0, weight) / most;
+    const word = make("span", { class: dark > 0.5 ? "token strong" : "token", "data-weight": weight, "data-tip": said }, hit.text.slice(from, to));
+    word.style.setProperty("--weight", (0.9 * dark).toFixed(4));
+    nodes.push(word);
+    reached = to;
+  }
+  return [...nodes, hit.text.slice(reached)];
+}

@@ -1,0 +1,251 @@
+// A server in, the page out that answers as one types: each model has a slot for its answer, one for the changed one.
+import { drawAsk, fresh } from "./ask";
+import { barOf, drawBar, drawTheme } from "./bar";
+import { lesson as askLesson, look, models as askModels, search, type LookWish } from "./client";
+import { make, part } from "./dom";
+import { drawSearch } from "./hits";
+import { drawLesson } from "./lesson";
+import { translated, type Act, type Panel } from "./panel";
+import { readRecord, wordAround, type Record } from "./record";
+import { drawSheet } from "./sheet";
+import { ask, empty, slot, type Slot } from "./slot";
+import { changesAnything, NOTHING_CHANGED, type State, type WhatIf } from "./state";
+import { openStore, type Store } from "./store";
+import { tips } from "./tip";
+import { drawWhatIf } from "./whatif";
+import type { Hit, Lesson, ModelCard } from "./wire";
+
+const TYPING = 140; // milliseconds of rest before an answer is asked for
+const REST = 450; // and before what costs more
+const SHORT = 80; // source tokens up to which the costly views are made without being asked for
+
+interface Slots {
+  readonly original: Slot<Record>;
+  readonly changed: Slot<Record>;
+  readonly derived: Slot<null>;
+  readonly changedDerived: Slot<null>;
+}
+
+interface Table {
+  readonly page: HTMLElement;
+  readonly cards: readonly ModelCard[];
+  readonly lesson: Lesson | null;
+  readonly slots: Slots[];
+  readonly hits: Slot<Hit[]>;
+  readonly past: WhatIf[];
+  picture: { data: string; name: string } | null;
+  store: Store;
+}
+
+export async function startLive(page: HTMLElement): Promise<void> {
+  const [cards, lesson] = await Promise.all([askModels(), askLesson().catch(() => null)]);
+  const table: Table = { page, cards, lesson, slots: [], hits: slot(), past: [], picture: null, store: undefined as unknown as Store };
+  table.store = openStore((state) => draw(table, state), (state) => begun(state, cards, lesson));
+  const plain = table.store.act;
+  const act: Act = { ...plain, set: (change) => {
+    if (change.whatIf && change.whatIf !== NOTHING_CHANGED) table.past.push(table.store.state().whatIf);
+    if (change.whatIf === NOTHING_CHANGED) table.past.length = 0;
+    plain.set(change);
+  } };
+  table.store = { ...table.store, act };
+  tips(page);
+  page.addEventListener("keydown", (event) => keys(table, event));
+  table.store.redraw();
+}
+
+/** What an address leaves open: the first model, and its first example. */
+function begun(state: State, cards: readonly ModelCard[], lesson: Lesson | null): State {
+  const known = state.models.filter((name) => cards.some((card) => card.name === name));
+  const models = known.length ? known : cards.slice(0, 1).map(({ name }) => name);
+  const first = cards.find(({ name }) => name === models[0]);
+  const tab = state.tab === "lesson" && lesson ? "lesson" : cards.length ? "look" : lesson ? "lesson" : "look";
+  return { ...state, models, tab, text: state.text || (first?.reads === "text" ? first.examples[0] ?? "" : "") };
+}
+
+function keys(table: Table, event: KeyboardEvent): void {
+  if (event.key === "Escape" && !event.defaultPrevented) table.store.act.clear();
+  const token = event.target instanceof HTMLElement ? event.target.dataset["token"] : undefined;
+  const index = token?.startsWith("source-") ? Number(token.slice(7)) : -1;
+  if (index < 0 || (event.key !== "Delete" && event.key !== "Backspace")) return;
+  event.preventDefault();
+  const { whatIf } = table.store.state();
+  const original = table.slots[0]?.original.answer;
+  if (!original || original.picture) return;
+  const tokens = event.shiftKey ? wordAround(original.source, index).tokens : [index];
+  table.store.act.set({ whatIf: { ...whatIf, replace: null, erase: [...new Set([...whatIf.erase, ...tokens])] }, show: "changed" });
+}
+
+function draw(table: Table, state: State): void {
+  drawTheme(state);
+  const { page, cards, lesson, store } = table;
+  drawBar(barOf(page), state, { models: cards, lesson: lesson !== null }, store.act);
+  const main = part(page, "main", "main");
+  main.dataset["tab"] = state.tab;
+  const looking = part(main, "div", "look");
+  const learning = part(main, "div", "lesson");
+  looking.hidden = state.tab !== "look";
+  learning.hidden = state.tab !== "lesson";
+  const line = part(page, "div", "what-if unsaved", { id: "what-if" });
+  if (state.tab === "lesson" && lesson) {
+    line.hidden = true;
+    return learn(table, learning, lesson, state);
+  }
+  drawLook(table, looking, line, state);
+}
+
+function drawLook(table: Table, looking: HTMLElement, line: HTMLElement, state: State): void {
+  const { cards, store } = table;
+  const names = state.models;
+  names.forEach((name, i) => wishFor(table, slotsOf(table, i), name, state));
+  table.slots.slice(names.length).forEach(clearSlots);
+  const card = cards.find(({ name }) => name === names[0]) ?? null;
+  const busy = table.slots.some((slots) => slots.original.busy || slots.changed.busy || slots.derived.busy);
+  drawAsk(part(looking, "div", "ask unsaved"), state, card, busy, { act: store.act, picture: (data, name) => {
+    table.picture = { data, name };
+    store.act.set(fresh(name));
+  } });
+  const panels = panelsOf(table, state);
+  drawPanels(part(looking, "div", "panels"), table, panels, state);
+  const searching = part(looking, "section", "search");
+  searching.hidden = card?.task !== "embed";
+  if (card?.task === "embed") drawHits(table, searching, card.name, state);
+  drawWhatIf(line, panels, state, { act: store.act, undo: () => undo(table) });
+}
+
+function undo(table: Table): void {
+  const before = table.past.pop() ?? NOTHING_CHANGED;
+  table.store.act.set({ whatIf: before });
+  if (before !== NOTHING_CHANGED) table.past.pop(); // the way back is not itself a step
+}
+
+function slotsOf(table: Table, place: number): Slots {
+  return (table.slots[place] ??= { original: slot(), changed: slot(), derived: slot(), changedDerived: slot() });
+}
+
+function clearSlots(slots: Slots): void {
+  Object.values(slots).forEach((one) => empty(one as Slot<unknown>));
+}
+
+/** What is to be asked for one model; nothing where there is nothing to ask about. */
+function wish(table: Table, name: string, state: State): LookWish | null {
+  const card = table.cards.find((one) => one.name === name);
+  if (card?.reads === "picture") {
+    if (!table.picture) return null;
+    return { text: table.picture.name, picture: table.picture.data, model: name, packed: true, ...manner(state, card) };
+  }
+  if (!state.text.trim()) return null;
+  const text = card && card.columns > 1 ? state.text.split("\t") : state.text;
+  return { text, model: name, packed: true, ...manner(state, card) };
+}
+
+function manner(state: State, card: ModelCard | undefined): Partial<LookWish> {
+  if (card && !["transduce", "generate", "caption"].includes(card.task)) return {};
+  if (!state.sample) return state.beam ? { beam: state.beam } : {};
+  const { temperature, top_k, top_p, seed } = state.sample;
+  return { sample: { temperature, seed, ...(top_k ? { top_k } : {}), ...(top_p < 1 ? { top_p } : {}) } };
+}
+
+function wishFor(table: Table, slots: Slots, name: string, state: State): void {
+  const asked = wish(table, name, state);
+  if (!asked) return clearSlots(slots);
+  const key = keyOf(asked);
+  const again = table.store.redraw;
+  ask(slots.original, key, slots.original.key === "" ? 0 : TYPING, async (signal) => readRecord(await look(asked, signal)), again);
+  const ready = slots.original.answered === key ? slots.original.answer : null;
+  if (!ready) return;
+  derive(table, slots.derived, slots.original, asked, state.view !== "attention" || ready.source.tokens.length <= SHORT);
+  if (!changesAnything(state.whatIf)) return [slots.changed, slots.changedDerived].forEach((one) => empty(one as Slot<unknown>));
+  const changed = changedWish(asked, state, ready, table);
+  ask(slots.changed, keyOf(changed), 0, async (signal) => readRecord(await look(changed, signal)), again);
+  derive(table, slots.changedDerived, slots.changed, changed, state.view !== "attention");
+}
+
+/** A picture is many letters: its name stands for it. */
+function keyOf(asked: LookWish): string {
+  return JSON.stringify({ ...asked, picture: asked.picture?.length });
+}
+
+/** The views that cost more, put into the record they belong to when they come. */
+function derive(table: Table, place: Slot<null>, of: Slot<Record>, asked: LookWish, wanted: boolean): void {
+  const key = keyOf(asked);
+  if (!wanted || of.answered !== key || of.answer?.derived || of.answer?.target.tokens.length === 0) return;
+  const question = async (signal: AbortSignal): Promise<null> => {
+    const record = readRecord(await look({ ...asked, derive: true }, signal));
+    if (of.answered === key && of.answer) of.answer = { ...of.answer, derived: record.derived };
+    return null;
+  };
+  ask(place, key, table.store.state().view === "attention" ? REST : 0, question, table.store.redraw);
+}
+
+/** Tokens are numbered by the first model; for the others the same places in the text are meant. */
+function changedWish(asked: LookWish, state: State, own: Record, table: Table): LookWish {
+  const { whatIf } = state;
+  const first = table.slots[0]?.original.answer ?? own;
+  const place = table.slots.findIndex(({ original }) => original.answer === own);
+  const erase = whatIf.erase.flatMap((index) => {
+    const there = translated({ panel: 0, side: "source", index, role: "key", across: null, pinned: true }, first, own, Math.max(0, place));
+    return there && there.index < own.source.tokens.length ? [there.index] : [];
+  });
+  const off = whatIf.off.filter(([name, head]) => own.maps.some((map) => map.name === name && head < map.heads.length)).map(([name, head]): [string, number] => [name, head]);
+  const begin = place > 0 ? [] : [...whatIf.begin];
+  const text = whatIf.replace ? replaced(asked.text, whatIf.replace, own.source.text) : asked.text;
+  return { ...asked, text, change: { erase: [...new Set(erase)].sort((a, b) => a - b), off, begin } };
+}
+
+function replaced(text: string | string[], { start, end, text: instead }: NonNullable<WhatIf["replace"]>, whole: string): string | string[] {
+  const joined = whole.slice(0, start) + instead.replace(/\t/g, " ") + whole.slice(end);
+  return Array.isArray(text) ? joined.split("\t") : joined;
+}
+
+function panelsOf(table: Table, state: State): Panel[] {
+  const first = table.slots[0];
+  return state.models.flatMap((_, number): Panel[] => {
+    const slots = table.slots[number];
+    const original = slots?.original.answer;
+    if (!slots || !original) return [];
+    const changed = changesAnything(state.whatIf) ? slots.changed.answer : null;
+    const record = changed && state.show === "changed" ? changed : original;
+    const from = state.selected ? table.slots[state.selected.panel]?.original.answer ?? first?.original.answer ?? original : original;
+    return [{ number, state, record, original, changed, live: true, selected: translated(state.selected, from, record, number) }];
+  });
+}
+
+function drawPanels(root: HTMLElement, table: Table, panels: readonly Panel[], state: State): void {
+  root.dataset["count"] = String(state.models.length);
+  while (root.children.length > state.models.length) root.lastElementChild!.remove();
+  while (root.children.length < state.models.length) root.append(make("section", { class: "place" }));
+  state.models.forEach((name, number) => {
+    const place = root.children[number] as HTMLElement;
+    const slots = table.slots[number];
+    const problem = part(place, "p", "problem", { role: "alert" });
+    const said = slots?.original.error || slots?.changed.error || slots?.derived.error || "";
+    if (problem.textContent !== said) problem.textContent = said;
+    problem.hidden = !said;
+    const panel = panels.find((one) => one.number === number);
+    const sheet = part(place, "section", "sheet", { "aria-label": `answer of ${name}` });
+    sheet.hidden = !panel;
+    if (panel) drawSheet(sheet, panel, table.store.act);
+  });
+}
+
+function drawHits(table: Table, root: HTMLElement, model: string, state: State): void {
+  const texts = state.lines.split("\n").map((line) => line.trim()).filter(Boolean).slice(0, 1000);
+  if (!texts.length || !state.text.trim()) empty(table.hits);
+  else ask(table.hits, JSON.stringify([model, state.text, texts]), TYPING, async (signal) => (await search(state.text, texts, model, signal)).hits, table.store.redraw);
+  drawSearch(root, state, table.hits.answer, table.hits.error, table.store.act);
+}
+
+/** The lesson's own models answer under their own names. */
+function learn(table: Table, root: HTMLElement, lesson: Lesson, state: State): void {
+  const page = lesson.pages.find(({ name }) => name === state.page) ?? lesson.pages[0];
+  if (!page) return;
+  const text = state.say || lesson.example;
+  const slots = slotsOf(table, 0);
+  const asked: LookWish = { text, model: `lesson/${page.name}`, packed: true };
+  if (text.trim()) {
+    ask(slots.original, keyOf(asked), slots.original.key === "" ? 0 : TYPING, async (signal) => readRecord(await look(asked, signal)), table.store.redraw);
+    if (slots.original.answered === keyOf(asked)) derive(table, slots.derived, slots.original, asked, true);
+  }
+  const mine = slots.original.answered.includes(JSON.stringify(asked.model)) ? slots.original.answer : null;
+  drawLesson(root, lesson, page, state, { act: table.store.act, live: true, record: mine, error: slots.original.error, busy: slots.original.busy });
+}

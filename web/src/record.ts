@@ -1,0 +1,151 @@
+// A record as JSON in, a record to draw from out: offsets in UTF-16 units, maps as flat numbers.
+import { fromLists, type Matrix } from "./matrix";
+import type { Alternative, Answer, BeamNode, Change, ModelName, PerHead, Picture, Side, WireMap, WireRecord, WireToken } from "./wire";
+
+export interface Token {
+  readonly text: string;
+  readonly start: number;
+  readonly end: number;
+  readonly id: number;
+  /** A sign such as <end>, which stands nowhere in the text. */
+  readonly sign: boolean;
+}
+
+export interface AttentionMap {
+  readonly name: string;
+  readonly queries: Side;
+  readonly keys: Side;
+  readonly heads: readonly Matrix[];
+}
+
+export interface Derived {
+  readonly erasure: Matrix;
+  readonly gradient: Matrix;
+  readonly rollout: Matrix | null;
+  readonly entropy: readonly PerHead[];
+  readonly importance: readonly PerHead[];
+  readonly agreement: { readonly erasure: number | null; readonly gradient: number | null } | null;
+}
+
+export interface Line {
+  readonly text: string;
+  readonly tokens: readonly Token[];
+}
+
+export interface Record {
+  readonly model: ModelName;
+  readonly picture: Picture | null;
+  readonly source: Line;
+  readonly target: Line;
+  readonly at: readonly (readonly [number, number])[] | null;
+  readonly probabilities: readonly number[];
+  readonly alternatives: readonly (readonly Alternative[])[];
+  readonly confidence: number;
+  readonly score: number;
+  readonly answers: readonly Answer[];
+  readonly chances: readonly (readonly [string, number])[];
+  readonly maps: readonly AttentionMap[];
+  readonly beam: readonly BeamNode[] | null;
+  readonly seconds: { readonly [part: string]: number };
+  readonly derived: Derived | null;
+  readonly change: Change | null;
+}
+
+/** Where each code point of a text begins in UTF-16 units, and the end. */
+export function unitOffsets(text: string): number[] {
+  const offsets: number[] = [];
+  let unit = 0;
+  for (const point of text) {
+    offsets.push(unit);
+    unit += point.length;
+  }
+  offsets.push(unit);
+  return offsets;
+}
+
+function readLine(text: string, tokens: readonly WireToken[]): Line {
+  const offsets = unitOffsets(text);
+  const unit = (point: number): number => offsets[Math.max(0, Math.min(point, offsets.length - 1))] ?? 0;
+  return {
+    text,
+    tokens: tokens.map(({ text, start, end, id }) => ({ text, id, start: unit(start), end: unit(end), sign: start >= end })),
+  };
+}
+
+function unpack(base64: string): Float32Array {
+  const bytes = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+  const view = new DataView(bytes.buffer);
+  return Float32Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
+}
+
+function readMap(map: WireMap): AttentionMap {
+  const { name, queries, keys, weights } = map;
+  if (Array.isArray(weights)) return { name, queries, keys, heads: weights.map(fromLists) };
+  const [heads, rows, columns] = weights.shape;
+  const all = unpack(weights.float32);
+  const size = rows * columns;
+  const head = (number: number): Matrix => ({ rows, columns, values: all.subarray(number * size, (number + 1) * size) });
+  return { name, queries, keys, heads: Array.from({ length: heads }, (_, number) => head(number)) };
+}
+
+function readDerived(derived: WireRecord["derived"]): Derived | null {
+  if (!derived) return null;
+  const { entropy, importance, agreement } = derived;
+  return {
+    erasure: fromLists(derived.erasure ?? []),
+    gradient: fromLists(derived.gradient ?? []),
+    rollout: derived.rollout ? fromLists(derived.rollout) : null,
+    entropy: entropy ?? [],
+    importance: importance ?? [],
+    agreement: agreement && { erasure: agreement.erasure ?? null, gradient: agreement.gradient ?? null },
+  };
+}
+
+export function readRecord(wire: WireRecord): Record {
+  return {
+    ...wire,
+    source: readLine(wire.text, wire.source),
+    target: readLine(wire.output, wire.target),
+    maps: wire.maps.map(readMap),
+    derived: readDerived(wire.derived),
+  };
+}
+
+/** Tokens of one side over their text; a row is the source followed by the target. */
+export function lineOf(record: Record, side: Side): Line {
+  if (side !== "row") return record[side];
+  const joint = record.model.task === "generate" ? "" : "\t";
+  const shift = record.source.text.length + joint.length;
+  const moved = record.target.tokens.map((token) => ({ ...token, start: token.start + shift, end: token.end + shift }));
+  return { text: record.source.text + joint + record.target.text, tokens: [...record.source.tokens, ...moved] };
+}
+
+/** A token as it is shown: white space is drawn, signs stay as they are. */
+export function spelled(token: Token): string {
+  return token.text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^[ \u00a0]+$/g, "␣") || "∅";
+}
+
+/** A token in quotation marks, kept apart from the direction of what stands around it. */
+export function quoted(text: string): string {
+  return `“\u2068${text}\u2069”`;
+}
+
+/** The stretch between white space around a token: what is erased or replaced as a word. */
+export function wordAround(line: Line, index: number): { start: number; end: number; tokens: number[] } {
+  const token = line.tokens[index];
+  if (!token || token.sign) return { start: 0, end: 0, tokens: token ? [index] : [] };
+  const inside = line.text.slice(token.start, token.end);
+  const first = token.start + (inside.length - inside.trimStart().length);
+  if (!inside.trim()) return { start: token.start, end: token.end, tokens: [index] };
+  let start = first;
+  let end = Math.max(first, token.end - (inside.length - inside.trimEnd().length));
+  while (start > 0 && joins(line.text[start - 1]!) && joins(line.text[start]!)) start--;
+  while (end < line.text.length && joins(line.text[end]!) && joins(line.text[end - 1]!)) end++;
+  const touches = ({ start: from, end: to, sign }: Token): boolean => !sign && from < end && to > start;
+  return { start, end, tokens: line.tokens.flatMap((other, i) => (touches(other) ? [i] : [])) };
+}
+
+/** Whether a letter belongs to the word beside it: scripts without spaces have words of one token. */
+function joins(letter: string): boolean {
+  return !/[\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u.test(letter);
+}

@@ -1,0 +1,129 @@
+// A panel in, the decoding step by step out: a player, the alternatives of the step, and the beam as a tree.
+import { button, dress, figure, make, part, unchanged } from "./dom";
+import { drawBeam } from "./beam";
+import type { Act, Panel } from "./panel";
+import { quoted, spelled } from "./record";
+
+const PACE = 450; // milliseconds a step
+const OWN_WORDS: { readonly [task: string]: string } = { tag: "words", fill: "holes", extract: "the piece", classify: "label" };
+
+export function drawSteps(root: HTMLElement, panel: Panel, act: Act): void {
+  const { record } = panel;
+  const count = record.target.tokens.length;
+  root.hidden = count === 0 || record.model.task === "classify"; // its bars stand above
+  if (root.hidden) return;
+  hands.set(root, { panel, act });
+  const writes = !(record.model.task in OWN_WORDS);
+  const head = part(root, "div", "player");
+  if (!head.firstChild) controls(head, root);
+  head.querySelector(".title")!.textContent = writes ? "steps" : OWN_WORDS[record.model.task]!;
+  head.querySelectorAll<HTMLElement>("button").forEach((one) => (one.hidden = !writes));
+  drawStrip(head.querySelector<HTMLElement>(".strip")!, panel);
+  const body = part(root, "div", "step-body");
+  drawAlternatives(part(body, "div", "alternatives"), panel, act);
+  const tree = part(body, "div", "tree scroll");
+  tree.hidden = !record.beam?.length;
+  if (record.beam?.length) drawBeam(tree, panel, act);
+}
+
+const hands = new WeakMap<HTMLElement, { panel: Panel; act: Act }>();
+const playing = new WeakMap<HTMLElement, number>();
+
+export function currentStep(panel: Panel): number {
+  const { state, selected, record } = panel;
+  const last = record.target.tokens.length - 1;
+  if (selected?.side === "target") return Math.min(selected.index, last);
+  if (selected?.side === "row" && selected.index >= record.source.tokens.length) return selected.index - record.source.tokens.length;
+  return Math.min(state.step ?? 0, last);
+}
+
+function go(root: HTMLElement, step: number | null): void {
+  const { panel, act } = hands.get(root)!;
+  if (step === null) return act.set({ step: null, selected: null });
+  const index = Math.max(0, Math.min(panel.record.target.tokens.length - 1, step));
+  act.set({ step: index, selected: { panel: panel.number, side: "target", index, role: "query", across: null, pinned: true } });
+}
+
+function controls(head: HTMLElement, root: HTMLElement): void {
+  const here = (): number => currentStep(hands.get(root)!.panel);
+  head.append(
+    make("span", { class: "title" }, "steps"),
+    button("◀", { "aria-label": "one step back", "data-step": "back" }, () => go(root, here() - 1)),
+    make("div", { class: "strip", role: "group", "aria-label": "steps; each bar is a token, its height the probability" }),
+    button("▶", { "aria-label": "one step on", "data-step": "on" }, () => go(root, hands.get(root)!.panel.state.step === null ? 0 : here() + 1)),
+    button("play", { "data-step": "play", class: "quiet" }, (event) => play(root, event.currentTarget as HTMLElement)),
+    button("whole", { "data-step": "whole", class: "quiet", "aria-label": "show the whole output" }, () => go(root, null)),
+  );
+}
+
+function play(root: HTMLElement, control: HTMLElement): void {
+  const running = playing.get(root);
+  const stop = (): void => {
+    clearInterval(playing.get(root));
+    playing.delete(root);
+    control.textContent = "play";
+  };
+  if (running !== undefined) return stop();
+  const { panel } = hands.get(root)!;
+  const last = panel.record.target.tokens.length - 1;
+  go(root, panel.state.step === null || panel.state.step >= last ? 0 : panel.state.step + 1);
+  control.textContent = "pause";
+  playing.set(root, window.setInterval(() => {
+    const now = hands.get(root)!.panel;
+    const step = now.state.step ?? -1;
+    if (!root.isConnected || step >= now.record.target.tokens.length - 1) stop();
+    else go(root, step + 1);
+  }, PACE));
+}
+
+/** One bar a token, as tall as it was sure. */
+function drawStrip(strip: HTMLElement, panel: Panel): void {
+  const { record, state } = panel;
+  const root = strip.closest<HTMLElement>(".steps")!;
+  if (!unchanged(strip, record)) {
+    strip.replaceChildren(...record.target.tokens.map((token, index) => {
+      const probability = record.probabilities[index] ?? 0;
+      const said = `step ${index + 1}: ${quoted(spelled(token))}, probability ${figure(probability)}`;
+      const bar = button("", { class: "bar", "aria-label": said, "data-tip": said, "data-bar": index, tabindex: -1 }, () => go(root, index));
+      const level = make("span", { class: "level" });
+      level.style.height = `${(100 * probability).toFixed(1)}%`;
+      bar.append(level);
+      return bar;
+    }));
+  }
+  const here = currentStep(panel);
+  Array.from(strip.children).forEach((bar, index) => {
+    bar.classList.toggle("later", state.step !== null && index > state.step);
+    dress(bar, { "aria-current": index === here ? "step" : null });
+  });
+}
+
+/** What could have been written here, best first; a click writes it and lets the model go on. */
+function drawAlternatives(place: HTMLElement, panel: Panel, act: Act): void {
+  const { record } = panel;
+  const step = currentStep(panel);
+  if (unchanged(place, record, step, panel.live, panel.state.whatIf)) return;
+  const token = record.target.tokens[step];
+  const writes = !(record.model.task in OWN_WORDS);
+  const list = make("ol", { class: "choices" });
+  for (const alternative of record.alternatives[step] ?? []) {
+    const bar = make("span", { class: "level" });
+    bar.style.width = `${(100 * alternative.probability).toFixed(2)}%`;
+    const chosen = alternative.id === token?.id;
+    const said = `${quoted(alternative.text)} ${figure(alternative.probability)}${panel.live && writes ? ": write this and go on" : ""}`;
+    const line = button("", { class: chosen ? "choice chosen" : "choice", "data-alternative": alternative.id, "data-probability": alternative.probability, "aria-label": said, disabled: !(panel.live && writes && panel.number === 0) }, () => force(panel, act, step, alternative.id));
+    line.append(
+      make("span", { class: "name", dir: "auto" }, spelled({ ...alternative, start: 0, end: 1, sign: false })),
+      make("span", { class: "track" }, bar),
+      make("span", { class: "value" }, figure(alternative.probability)),
+    );
+    list.append(make("li", {}, line));
+  }
+  const title = make("p", { class: "hint" }, writes ? `step ${step + 1} of ${record.target.tokens.length}` : `${quoted(token ? spelled(token) : "")}, and what else it could be`);
+  place.replaceChildren(title, list);
+}
+
+function force(panel: Panel, act: Act, step: number, id: number): void {
+  const before = panel.record.target.tokens.slice(0, step).map((token) => token.id);
+  act.set({ whatIf: { ...panel.state.whatIf, begin: [...before, id] }, show: "changed", step: null });
+}

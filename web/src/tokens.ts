@@ -1,0 +1,178 @@
+// A text and its tokens in, a line that can be pointed at out: tokens are spans over the original text.
+import { dress, figure, make, unchanged } from "./dom";
+import type { Act, Panel } from "./panel";
+import { quoted, spelled, type Line, type Token } from "./record";
+import type { Side } from "./wire";
+
+export interface TokenLine {
+  readonly side: Side;
+  readonly role: "query" | "key";
+  readonly line: Line;
+  readonly label: string;
+  /** The second time the same text stands in one figure. */
+  readonly copy?: boolean;
+}
+
+const MANY = 80; // tokens, from which on they stand closer
+const LONGEST = 20; // letters that are kept on one line
+const CURSIVE = /\p{Script=Arabic}|\p{Script=Syriac}|\p{Script=Mongolian}|\p{Script=Devanagari}|\p{Script=Bengali}/u;
+
+/** Tokens of one letter get air between them, but not in scripts whose letters hold hands. */
+function airy(line: Line): boolean {
+  const plain = line.tokens.filter((token) => !token.sign);
+  const short = plain.filter((token) => token.end - token.start <= 1).length;
+  return plain.length > 0 && short / plain.length > 0.8 && !CURSIVE.test(line.text);
+}
+
+function tokenSpan(token: Token, side: Side, index: number, copy: boolean, text: string): HTMLElement {
+  const name = `${side}-${index}`;
+  const place = copy ? { "data-copy": name } : { "data-token": name };
+  const shown = token.sign ? spelled(token) : text.slice(token.start, token.end);
+  const kind = token.sign ? "token sign" : shown.trim() ? "token" : "token blank";
+  return make("span", { class: kind, role: "option", tabindex: -1, "data-index": index, ...place }, shown);
+}
+
+/** Text nodes for what no token covers, spans for tokens; tokens that overlap an earlier one begin where it ends. */
+function pieces(spec: TokenLine): Node[] {
+  const { line, side } = spec;
+  const nodes: Node[] = [];
+  let reached = 0;
+  let before = -1;
+  line.tokens.forEach((token, index) => {
+    const start = Math.max(token.start, reached);
+    if (start > reached) nodes.push(gap(line.text.slice(reached, start)));
+    const span = tokenSpan({ ...token, start, end: Math.max(start, token.end) }, side, index, spec.copy ?? false, line.text);
+    if (!token.sign && before === start && start > 0) span.classList.add("joined");
+    nodes.push(span);
+    reached = Math.max(reached, token.end);
+    before = token.sign ? -1 : token.end;
+  });
+  if (reached < line.text.length) nodes.push(gap(line.text.slice(reached)));
+  return nodes;
+}
+
+/** Letters of one word in one box, so that a line ends between words; scripts without spaces may end it anywhere. */
+function together(nodes: readonly Node[]): Node[] {
+  const made: Node[] = [];
+  let word: HTMLElement[] = [];
+  const close = (): void => {
+    made.push(...(word.length > 1 && word.length <= LONGEST ? [make("span", { class: "together" }, ...word)] : word));
+    word = [];
+  };
+  for (const node of nodes) {
+    const letter = node instanceof HTMLElement && /^[^\s\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}]$/u.test(node.textContent ?? "");
+    if (letter) word.push(node);
+    else {
+      close();
+      made.push(node);
+    }
+  }
+  close();
+  return made;
+}
+
+function gap(text: string): Node {
+  return text.includes("\t") ? make("span", { class: "tab", "aria-hidden": true }, " ⇥ ") : document.createTextNode(text);
+}
+
+/** Draws the spans once for each text; what changes with the selection is put on by `mark`. */
+export function drawTokens(root: HTMLElement, spec: TokenLine, panel: Panel, act: Act): void {
+  dress(root, { role: "listbox", "aria-label": spec.label, dir: "auto", "aria-orientation": "horizontal" });
+  dress(root, { "data-side": spec.side, "data-role": spec.role, "data-panel": panel.number });
+  root.classList.toggle("airy", airy(spec.line));
+  root.classList.toggle("dense", spec.line.tokens.length > MANY);
+  if (!unchanged(root, spec.line.text, spec.line.tokens, spec.side, spec.copy)) {
+    const focused = root.contains(document.activeElement) ? Number((document.activeElement as HTMLElement).dataset["index"]) : -1;
+    root.replaceChildren(...(airy(spec.line) ? together(pieces(spec)) : pieces(spec)));
+    if (focused >= 0) root.querySelector<HTMLElement>(`[data-index="${focused}"]`)?.focus();
+  }
+  listen(root, act);
+}
+
+type How = "over" | "focus" | "pin";
+
+const listening = new WeakSet<HTMLElement>();
+const acts = new WeakMap<HTMLElement, Act>();
+
+function listen(root: HTMLElement, act: Act): void {
+  acts.set(root, act);
+  if (listening.has(root)) return;
+  listening.add(root);
+  const pick = (event: Event, how: How): void => {
+    const span = event.target instanceof Element ? event.target.closest<HTMLElement>("[data-index]") : null;
+    if (span && root.contains(span)) choose(root, Number(span.dataset["index"]), how);
+  };
+  root.addEventListener("pointerover", (event) => event.pointerType === "mouse" && pick(event, "over"));
+  root.addEventListener("pointerleave", () => acts.get(root)?.leave());
+  root.addEventListener("click", (event) => pick(event, "pin"));
+  root.addEventListener("focusin", (event) => (event.target as HTMLElement).matches(":focus-visible") && pick(event, "focus"));
+  root.addEventListener("keydown", (event) => move(root, event));
+}
+
+function choose(root: HTMLElement, index: number, how: How): void {
+  const side = root.dataset["side"] as Side;
+  const role = root.dataset["role"] as "query" | "key";
+  acts.get(root)?.select({ panel: Number(root.dataset["panel"]), side, index, role, across: null }, how);
+}
+
+/** Arrow keys move along the line as it is seen, up and down to the line above and below. */
+function move(root: HTMLElement, event: KeyboardEvent): void {
+  const spans = Array.from(root.querySelectorAll<HTMLElement>("[data-index]"));
+  const here = spans.indexOf(document.activeElement as HTMLElement);
+  if (here < 0) return;
+  const right = getComputedStyle(root).direction === "rtl" ? -1 : 1;
+  const steps: { [key: string]: number } = { ArrowRight: right, ArrowLeft: -right, Home: -here, End: spans.length - 1 - here };
+  if (event.key in steps) {
+    spans[Math.max(0, Math.min(spans.length - 1, here + steps[event.key]!))]?.focus();
+  } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
+    neighbour(root, event.key === "ArrowDown" ? 1 : -1)?.focus();
+  } else if (event.key === "Enter" || event.key === " ") {
+    choose(root, here, "pin");
+  } else return;
+  event.preventDefault();
+}
+
+function neighbour(root: HTMLElement, by: number): HTMLElement | null {
+  const lines = Array.from(document.querySelectorAll<HTMLElement>("#page [data-side]"));
+  const line = lines[lines.indexOf(root) + by];
+  return line?.querySelector<HTMLElement>('[tabindex="0"]') ?? line?.querySelector<HTMLElement>("[data-index]") ?? null;
+}
+
+export interface Mark {
+  readonly chosen: number;
+  /** One number for each token, or none; `dark` says how dark each is drawn. */
+  readonly weights: readonly number[] | null;
+  readonly dark: (weight: number) => number;
+  readonly probabilities?: readonly number[] | null;
+  readonly erased?: ReadonlySet<number>;
+  readonly differs?: ReadonlySet<number>;
+  /** Tokens from here on are not written yet. */
+  readonly written?: number;
+}
+
+/** Numbers onto tokens: shade, exact weight, words for those who do not see. */
+export function mark(root: HTMLElement, tokens: readonly Token[], given: Mark): void {
+  const stop = given.chosen >= 0 && given.chosen < tokens.length ? given.chosen : 0;
+  root.querySelectorAll<HTMLElement>("[data-index]").forEach((span, index) => {
+    const token = tokens[index];
+    if (!token) return;
+    const weight = given.weights?.[index];
+    const dark = weight === undefined ? 0 : given.dark(weight);
+    const probability = given.probabilities?.[index];
+    dress(span, {
+      "aria-selected": index === given.chosen, "aria-label": sentence(token, weight, probability),
+      "data-weight": weight, "data-probability": probability, tabindex: index === stop ? 0 : -1,
+    });
+    span.style.setProperty("--weight", dark.toFixed(4));
+    span.style.setProperty("--sure", (probability ?? 1).toFixed(4));
+    const classes = { chosen: index === given.chosen, strong: dark > 0.5, erased: given.erased?.has(index), differs: given.differs?.has(index), later: index >= (given.written ?? Infinity) };
+    for (const [name, on] of Object.entries(classes)) span.classList.toggle(name, on ?? false);
+  });
+}
+
+function sentence(token: Token, weight: number | undefined, probability: number | undefined): string {
+  const said = [`${quoted(spelled(token))}`];
+  if (probability !== undefined) said.push(`probability ${figure(probability)}`);
+  if (weight !== undefined) said.push(`weight ${figure(weight)}`);
+  return said.join(", ");
+}

@@ -1,0 +1,198 @@
+// What comes over the wire or lies in a saved file, as it is written there.
+
+export interface WireToken {
+  text: string;
+  start: number;
+  end: number;
+  id: number;
+}
+
+export interface Packed {
+  shape: [number, number, number];
+  float32: string;
+}
+
+export interface WireMap {
+  name: string;
+  queries: Side;
+  keys: Side;
+  heads: number;
+  weights: number[][][] | Packed;
+}
+
+export type Side = "source" | "target" | "row";
+
+export interface Alternative {
+  text: string;
+  id: number;
+  probability: number;
+}
+
+export interface BeamNode {
+  parent: number;
+  token: string;
+  id: number;
+  step: number;
+  log: number;
+  sum: number;
+  ended: boolean;
+  kept: boolean;
+  best: boolean;
+}
+
+export interface PerHead {
+  name: string;
+  heads: number[];
+}
+
+export interface WireDerived {
+  erasure: number[][];
+  gradient: number[][];
+  rollout: number[][] | null;
+  entropy: PerHead[];
+  importance: PerHead[];
+  agreement: { erasure?: number | null; gradient?: number | null } | null;
+}
+
+export interface Change {
+  erase: number[];
+  off: [string, number][];
+  begin: number[];
+}
+
+export interface ModelName {
+  name: string;
+  task: string;
+  preset: string;
+  parameters: number;
+}
+
+export interface Picture {
+  data: string;
+  width: number;
+  height: number;
+  rows: number;
+  columns: number;
+}
+
+export interface Answer {
+  text: string;
+  score: number;
+  confidence: number;
+}
+
+export interface WireRecord {
+  kind: "record";
+  model: ModelName;
+  text: string;
+  picture: Picture | null;
+  source: WireToken[];
+  output: string;
+  target: WireToken[];
+  at: [number, number][] | null;
+  probabilities: number[];
+  alternatives: Alternative[][];
+  confidence: number;
+  score: number;
+  answers: Answer[];
+  chances: [string, number][];
+  maps: WireMap[];
+  beam: BeamNode[] | null;
+  seconds: { [part: string]: number };
+  derived: WireDerived | null;
+  change: Change | null;
+}
+
+export interface ModelCard extends ModelName {
+  reads: "text" | "picture";
+  columns: number;
+  beam: number;
+  loaded: boolean;
+  examples: string[];
+}
+
+export interface Hit {
+  number: number;
+  text: string;
+  cosine: number;
+  words: { start: number; end: number; weight: number }[];
+}
+
+export interface Score {
+  name: string;
+  value: number;
+  low: number | null;
+  high: number | null;
+  percent: boolean;
+  signature?: string | null;
+}
+
+export interface Example {
+  source: string;
+  target: string;
+  output: string;
+  confidence: number;
+  right: boolean;
+}
+
+export interface Exposure {
+  forced: number;
+  free: number;
+  left: number;
+  returned: number;
+  by_position: { position: number; forced: number; free: number; count: number }[];
+}
+
+export interface Report {
+  kind: "report";
+  model: ModelName;
+  made: string;
+  scores: Score[];
+  facts: [string, number | string][];
+  curves: { metric: string; points: { [name: string]: number | null }[] };
+  examples: { best: Example[]; worst: Example[] };
+  by_length: {
+    metric: string;
+    bins: { from: number; to: number; count: number; value: number; low: number | null; high: number | null }[];
+  } | null;
+  exposure: Exposure | null;
+  confusion: { labels: string[]; counts: number[][] } | null;
+  calibration: { from: number; to: number; count: number; sure: number; right: number }[] | null;
+  data: [string, string | number][];
+  card: string;
+  records: WireRecord[];
+}
+
+export interface Diagram {
+  encoder: string;
+  decoder: string;
+  bidirectional: boolean;
+  attention: string;
+  layers: [number, number];
+  heads: number;
+  bottleneck: boolean;
+}
+
+export interface Curve {
+  title: string;
+  x: string;
+  y: string;
+  series: { name: string; points: [number, number][] }[];
+  command: string;
+}
+
+export interface LessonPage {
+  name: string;
+  title: string;
+  sentences: string[];
+  diagram: Diagram;
+  record: WireRecord | null;
+  curve: Curve | null;
+}
+
+export interface Lesson {
+  kind: "lesson";
+  example: string;
+  command: string;
+  pages: LessonPage[];
+}
