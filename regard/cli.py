@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from regard.tasks.task import Evaluation, Wish
     from regard.trained import Trained
     from regard.training.transfer import Body
+    from regard.view.change import Change
 
 app = typer.Typer(
     name="regard",
@@ -439,6 +440,62 @@ def search(
 
 
 @app.command()
+@quietly()
+def look(
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    text: Annotated[str, typer.Argument(help="A source, tabs between its columns; or the path of a picture.")],
+    out: Annotated[str | None, typer.Option("-o", help="A file .html, .svg, .png or .json; else the terminal.")] = None,
+    beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
+    erase: Annotated[list[str] | None, typer.Option(help="A token of the source, or its number from 0.")] = None,
+    off: Annotated[list[str] | None, typer.Option(metavar="MAP:HEAD", help="A head: decoder.0.cross:1")] = None,
+    begin: Annotated[str, typer.Option(help="What the output begins with.")] = "",
+    derive: Annotated[
+        bool, typer.Option("--derive", help="Erasure, gradients, heads switched off: more passes.")
+    ] = False,
+    precision: Precision = "fp32",
+) -> None:
+    """What it looked at.
+
+    \b
+    regard look model "Saturday 9th of May, 2018"
+    regard look model "Saturday 9th of May, 2018" -o look.html
+    regard look model "Saturday 9th of May, 2018" --erase 3 --off decoder.cross:0
+    regard look model picture.png -o look.svg
+    """
+    from regard.trained import Trained
+    from regard.view import terminal
+
+    loaded = Trained.load(model, precision)
+    record = loaded.look(text, beam, change=changed(loaded, text, erase or [], off or [], begin), derive=derive)
+    if out is None:
+        typer.echo(terminal.looked(record))
+        return
+    record.save(out)
+    note(f"{out}: {record.text} → {record.output}")
+
+
+@app.command()
+def report(
+    model: Annotated[str, typer.Argument(help="A model folder.")],
+    file: Annotated[str | None, typer.Argument(help="Examples to report on; else those held out in training.")] = None,
+    out: Annotated[
+        str | None, typer.Option("-o", help="An HTML file; else report.html in the folder, or here.")
+    ] = None,
+) -> None:
+    """One page about a model: scores, curves, best and worst, accuracy by length, attention of twenty examples.
+
+    It is written at the end of every training; with a file, made anew of what is in it.
+
+    \b
+    regard report model
+    regard report model test.tsv -o test.html
+    """
+    from regard.report import write_report
+
+    note(f"{write_report(model, file, out)}: open it in a browser")
+
+
+@app.command()
 def anatomy(
     preset: Annotated[str, typer.Argument(help="A preset.")],
     length: Annotated[int, typer.Option(min=2, max=4096, help="Tokens of source and target.")] = 64,
@@ -610,6 +667,35 @@ def note(line: str) -> None:
 
     for each in line.split("\n"):
         print(escape(each), file=sys.stderr)
+
+
+def changed(loaded: "Trained", text: str, erase: list[str], off: list[str], begin: str) -> "Change | None":
+    """The flags of `look` that intervene."""
+    from regard.view.change import Change
+
+    if not (erase or off or begin):
+        return None
+    tokens = [token.text for token in loaded.source_tokens(text, loaded.item(text))]
+    heads = []
+    for word in off:
+        name, _, head = word.rpartition(":")
+        if not name or not head.isdecimal():
+            raise UsageError(f"--off {word}: expected the name of a map and the number of a head: decoder.0.cross:1")
+        heads.append((name, int(head)))
+    return Change(tuple(token_number(word, tokens) for word in erase), tuple(heads),
+                  loaded.vocabulary.target.encode(begin).ids)  # fmt: skip
+
+
+def token_number(word: str, tokens: list[str]) -> int:
+    """A token by its number, or by how it is shown if it stands there once."""
+    if word.isdecimal() and tokens.count(word) != 1:
+        return int(word)
+    if tokens.count(word) != 1:
+        shown = " ".join(f"{place}:{token}" for place, token in enumerate(tokens))
+        raise UsageError(
+            f"--erase {word}: stands there {tokens.count(word)} times, expected once, or a number: {shown}"
+        )
+    return tokens.index(word)
 
 
 def wished(loaded: "Trained", given: dict[str, Any]) -> "Wish":

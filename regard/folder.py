@@ -1,8 +1,8 @@
 """A saved model is a folder: everything checked before anything is allocated, nothing in it that could run.
 
 config.toml · tokenizer.json · model.safetensors · calibration.json · README.md · metrics.jsonl · times.jsonl ·
-curves.svg · run.json · manifest.json. Checkpoints are folders of the same kind, so what is here writes and checks them
-too.
+curves.svg · report.html · report.json · run.json · manifest.json. Checkpoints are folders of the same kind, so what is
+here writes and checks them too.
 """
 
 import hashlib

@@ -269,15 +269,25 @@ class Trained:
         self, path: str | Path, beam: int | None = None, skip_bad: bool = False, columns: Columns | None = None
     ) -> Evaluation:
         """Scores on a file with the columns that this model was trained on, or others of the same number."""
+        return self.judge(*self.examples(path, skip_bad, columns), beam)
+
+    def examples(
+        self, path: str | Path, skip_bad: bool = False, columns: Columns | None = None
+    ) -> tuple[list[Item], list[Example]]:
+        """What a file holds, as numbers and as text."""
         table = self.table(str(path), columns or self.task.columns(), skip_bad or self.config.data.skip_bad)
         if len(table.source_names) != len(self.vocabulary.is_tags):
             raise DataError(f"{path}: {len(table.source_names)} source columns, the model reads "
                             f"{len(self.vocabulary.is_tags)}")  # fmt: skip
         for line in table.notes:
-            warnings.warn(line.removeprefix("warning: "), stacklevel=2)
+            warnings.warn(line.removeprefix("warning: "), stacklevel=3)
         items, examples = self.read_items(table, skip_bad or self.config.data.skip_bad)
         if isinstance(self.task, Reads) and (new := self.task.strangers(examples)):
-            warnings.warn(f"{escape(str(path))}: {new}", stacklevel=2)
+            warnings.warn(f"{escape(str(path))}: {new}", stacklevel=3)
+        return items, examples
+
+    def judge(self, items: Sequence[Item], examples: Sequence[Example], beam: int | None = None) -> Evaluation:
+        """Scores on examples."""
         with threads(self.model):
             found = self.task.evaluate(self.model.eval(), items, examples, self.wish(beam), precision=self.precision)
         return replace(found, facts={**found.facts, **self.sureness(found, examples)})
@@ -336,29 +346,34 @@ class Trained:
 
     def look(
         self,
-        text: Question,
+        text: Text,
         beam: int | None = None,
         wish: Wish | None = None,
         change: Change | None = None,
         derive: bool = False,
+        item: Item | None = None,
     ) -> Record:
         """What was answered, and what each token of it looked at; with a `change`, what would be answered then.
 
         `derive` adds what only more passes tell: erasure, gradients, heads switched off. No output changes by it.
+        `item` is the text as numbers, where that is known already: a picture that has no path.
         """
-        if not isinstance(text, Item) and not any(columns(text)) and not self.task.any_length:
+        if not any(columns(text)) and not self.task.any_length:
             raise UsageError("there is nothing to look at in an empty text")
-        item = text if isinstance(text, Item) else self.item(text)
-        shown = "" if isinstance(text, Item) else "\t".join(columns(text))
-        source, wanted = self.source_tokens(text, item), self.wanted(beam, wish)
+        item = item or self.item(text)
+        shown, source, wanted = "\t".join(columns(text)), self.source_tokens(text, item), self.wanted(beam, wish)
         with threads(self.model), keeping_mode(self.model):
             found, read = look(self.task, self.model, self.decoding, item, source, shown, wanted, change)
             if derive:
                 found = replace(found, derived=derived(found, self.task, self.model, read, found.answer))
         answer = found.answer if wanted.sampling else self.judged(found.answer)
-        about = {"name": self.name, "task": self.config.task, "preset": self.config.preset,
-                 "parameters": self.model.size}  # fmt: skip
-        return replace(found, answer=answer, model=about)
+        return replace(found, answer=answer, model=self.about)
+
+    @property
+    def about(self) -> dict[str, object]:
+        """What it is, in a few words."""
+        return {"name": self.name, "task": self.config.task, "preset": self.config.preset,
+                "parameters": self.model.size}  # fmt: skip
 
     def alignment(self, item: Item, answer: Answer) -> Alignment | None:
         """What each token of an answer looked at, but for the end; alone in its batch, so that no mate changes it."""
@@ -380,12 +395,11 @@ class Trained:
             item = self.fitting(self.task.ask(columns(text), "."))
         return [token.text for token in self.source_tokens(text, item)]
 
-    def source_tokens(self, text: Question, item: Item) -> list[Token]:
+    def source_tokens(self, text: Text, item: Item) -> list[Token]:
         """The tokens a map's columns stand for: pieces of the text, or places of a picture."""
         if item.picture is not None:
             rows, across = places(self.model, item)
             return [Token(f"{place // across},{place % across}", 0, 0) for place in range(rows * across)]
-        assert not isinstance(text, Item)
         spans = self.task.encoded(columns(text)).spans
         end = len("\t".join(columns(text)))
         where = [*spans[: len(item.source)], *[(end, end)] * len(item.source)]

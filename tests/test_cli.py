@@ -23,8 +23,8 @@ from regard.errors import RegardError, UsageError
 from regard.lab import laws
 from regard.trained import Trained
 
-VERBS = ["anatomy", "check", "demo", "embed", "laws", "port", "presets", "resume", "run", "score", "search", "serve",
-         "task", "train"]  # fmt: skip
+VERBS = ["anatomy", "check", "demo", "embed", "laws", "look", "port", "presets", "report", "resume", "run", "score",
+         "search", "serve", "task", "train"]  # fmt: skip
 HEAVY = ["torch", "numpy", "fastapi", "hypercorn", "matplotlib", "tokenizers", "sacrebleu", "babel",
          "regard.config"]  # pydantic is typer's own  # fmt: skip
 
@@ -967,3 +967,42 @@ def test_an_empty_demand_is_refused(regard: Regard, copy_folder: Path, flag: str
     done = regard("run", copy_folder, flag, "", stdin=b"abc\n")
     assert done.code == 2
     assert f"{flag}: found an empty text" in done.err
+
+
+# ── looking in ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_look_in_the_terminal(regard: Regard, copy_folder: Path) -> None:
+    done = regard("look", copy_folder, "abc", "--derive")
+    assert done.code == 0, done.err
+    assert done.lines[0].startswith("abc  →  abc")
+    assert "without each token" in done.out
+    assert "rank correlation" in done.out
+
+
+@pytest.mark.parametrize("ending", ["html", "svg", "png", "json"])
+def test_look_into_a_file(regard: Regard, copy_folder: Path, tmp_path: Path, ending: str) -> None:
+    done = regard("look", copy_folder, "abc", "-o", tmp_path / f"x.{ending}")
+    assert (done.code, done.out) == (0, ""), done.err
+    assert (tmp_path / f"x.{ending}").stat().st_size > 500
+
+
+def test_look_with_something_changed(regard: Regard, copy_folder: Path) -> None:
+    assert regard("look", copy_folder, "abc", "--erase", "b").lines[0].startswith("abc  →  ac")
+    assert regard("look", copy_folder, "abc", "--erase", "0", "--erase", "2").lines[0].startswith("abc  →  b")
+    assert regard("look", copy_folder, "abc", "--begin", "dd").lines[0].startswith("abc  →  dd")
+    assert regard("look", copy_folder, "abc", "--off", "decoder.cross:0").code == 0
+
+
+@pytest.mark.parametrize(
+    "words", [("--erase", "x"), ("--erase", "9"), ("--off", "decoder.cross"), ("--off", "no:0"), ("-o", "x.pdf")]
+)
+def test_look_at_what_is_not_there(refused: Callable[..., str], copy_folder: Path, words: tuple[str, ...]) -> None:
+    assert "expected" in refused(2, "look", copy_folder, "abc", *words) or words[1] == "no:0"
+
+
+def test_report_from_the_command_line(regard: Regard, copy_folder: Path, copy_file: Path, tmp_path: Path) -> None:
+    done = regard("report", copy_folder, copy_file, "-o", tmp_path / "r.html")
+    assert done.code == 0, done.err
+    assert "open it in a browser" in done.err
+    assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")

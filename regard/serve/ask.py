@@ -168,8 +168,9 @@ def weights(model: Trained, query: Pixels, hits: Sequence[tuple[str, float]]) ->
 
 def look(model: Trained, name: str, request: LookRequest) -> bytes:
     """The record as JSON; written here and not on the event loop, because it may be long."""
-    found = model.look(looked_at(model, request), wish=look_wish(model, request), change=change(request),
-                       derive=request.derive)  # fmt: skip
+    text, picture = looked_at(model, request)
+    found = model.look(text, wish=look_wish(model, request), change=change(request), derive=request.derive,
+                       item=picture)  # fmt: skip
     made = replace(found, model={**found.model, "name": name}).as_json(request.packed)
     try:
         return json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
@@ -177,11 +178,12 @@ def look(model: Trained, name: str, request: LookRequest) -> bytes:
         return json.dumps(without_infinities(made), ensure_ascii=False, allow_nan=False).encode()
 
 
-def looked_at(model: Trained, request: LookRequest) -> Question:
+def looked_at(model: Trained, request: LookRequest) -> tuple[Text, Item | None]:
+    """A text; or a picture, which came with the request and has no name."""
     asked = request.picture if request.text is None else as_text(request.text)
     assert asked is not None
     found = item(model, asked, request.text is None, "text 1")
-    return found if isinstance(found, Item) and found.picture is not None else asked
+    return ("picture", found) if isinstance(found, Item) and found.picture is not None else (asked, None)
 
 
 def look_wish(model: Trained, request: LookRequest) -> Wish:

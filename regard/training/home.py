@@ -19,7 +19,8 @@ from regard.training.lock import locked
 
 BODY = "body.safetensors"  # what a run took from another model: its first weights
 OURS = ("checkpoints", "tokens", BODY, "model.safetensors", "README.md", "curves.svg", "metrics.jsonl", "times.jsonl",
-        "tensorboard", "config.toml", "tokenizer.json", "calibration.json", "run.json", "manifest.json")  # fmt: skip
+        "report.json", "report.html", "tensorboard", "config.toml", "tokenizer.json", "calibration.json", "run.json",
+        "manifest.json")  # fmt: skip
 NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
 FRESH = ".tokens.new"  # the store of a run that has not yet begun
 

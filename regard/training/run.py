@@ -1,5 +1,6 @@
 """A file in, a trained model (and its folder) out: reads, builds, loops, scores, saves; and resumes what was begun."""
 
+import json
 import warnings
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
@@ -19,6 +20,8 @@ from regard.errors import ConfigError, FolderError, Interrupted, RegardError, Us
 from regard.models.build import build, refuse_giants
 from regard.models.model import Model
 from regard.models.threads import threads
+from regard.report import FILE as REPORT
+from regard.report import render, report
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
@@ -366,11 +369,22 @@ def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: 
         others = {
             "README.md": text.encode(),
             "curves.svg": crew.report.curves(crew.keep.metric),
+            **reported(ready, trained, found, crew, text),
             **written(scene.folder),
         }
         trained.save(scene.folder, others)
         tidy(scene.folder)
     return found
+
+
+def reported(ready: Ready, trained: Trained, found: Evaluation, crew: Crew, card: str) -> dict[str, bytes]:
+    """The report of the run, as values and as a page."""
+    valid, facts = ready.data.valid, [("training examples", f"{len(ready.data.train.items):,}")]
+    facts += [("note", note) for note in ready.data.notes]
+    log = crew.report.metrics.entries
+    values = report(trained, found, valid.examples, valid.items, log, crew.keep.metric, card, facts)
+    return {REPORT: (json.dumps(values, ensure_ascii=False) + "\n").encode(),
+            "report.html": render(trained, values, valid.items).encode()}  # fmt: skip
 
 
 def leave(ready: Ready, trained: Trained, outcome: Outcome, scene: Scene) -> None:

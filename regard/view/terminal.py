@@ -8,17 +8,23 @@ from itertools import pairwise
 from math import isfinite
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from regard.view.record import Record
+from regard.data.read import escape
+from regard.view.change import SIGNS
+from regard.view.record import Derived, Record
 from regard.view.signs import shown
 
 INK = " ░▒▓█"
 BARS = "▁▂▃▄▅▆▇█"
-BAR = 20  # columns of a bar of progress
+BAR = 20  # columns of a bar
+MOST = 12  # classes that are shown
+NOTABLE = 0.005  # probability of a rival that is named
+AGREES = 0.4  # rank correlation from which two orders are alike
 NARROW = 100  # columns, below which the bar is half as long
 
 
@@ -36,6 +42,62 @@ def alignment(record: Record) -> str:
         ink = "".join(shade(weight) * len(column) for weight, column in zip(row, columns, strict=True))
         lines.append(f"{shown(token, 5):>5}  {ink}  {sure:.3f}")
     return "\n".join(lines)
+
+
+def looked(record: Record) -> str:
+    """All that a terminal can show of a record: what was answered, how sure, and who looked at what."""
+    lines = [f"{escape(record.text)}  →  {escape(record.output)}  ({100 * record.answer.confidence:.1f} %)", ""]
+    if record.answer.chances:
+        lines += [*bars([(label, chance) for label, chance in record.answer.chances[:MOST]]), ""]
+    elif record.at is not None:
+        lines += [
+            *(
+                f"{words_of(record, place):>16}  {shown(token, 16):16}  {sure:.3f}{rivals(record, place)}"
+                for place, (token, sure) in enumerate(zip(record.target, record.probabilities, strict=True))
+            ),
+            "",
+        ]
+    if record.target:
+        lines.append(alignment(record))
+    if record.derived is not None:
+        lines += ["", *derived(record, record.derived)]
+    return "\n".join(lines)
+
+
+def words_of(record: Record, place: int) -> str:
+    """The piece of the source that a label stands at."""
+    assert record.at is not None
+    first, last = record.at[place]
+    text = record.text[record.source[first].start : record.source[last].end]
+    return escape(text)[:16] or shown(record.source[last])
+
+
+def rivals(record: Record, place: int) -> str:
+    """What else could stand there."""
+    others = [f"{escape(other.text)} {other.probability:.3f}" for other in record.alternatives[place][1:3]
+              if other.probability >= NOTABLE]  # fmt: skip
+    return f"   {', '.join(others)}" if others else ""
+
+
+def bars(values: Sequence[tuple[str, float]]) -> list[str]:
+    width = max((len(escape(label)[:24]) for label, _ in values), default=0)
+    return [f"{escape(label)[:24]:>{width}}  {'█' * round(BAR * value):{BAR}}  {value:.3f}" for label, value in values]
+
+
+def derived(record: Record, found: Derived) -> list[str]:
+    """What each source token is worth to the whole answer, and whether attention tells the same."""
+    lost = found.erasure.sum(0)
+    most = max(float(np.abs(lost).max(initial=0.0)), 1e-9)
+    lines = ["log probability that the answer loses without each token of the source:"]
+    lines += [f"{shown(token):>12}  {'█' * round(BAR * max(0.0, float(value)) / most):{BAR}}  {value:+.3f}"
+              for token, value in zip(record.source, lost, strict=True) if token.id not in SIGNS]  # fmt: skip
+    if (rank := found.agreement.get("erasure")) is not None:
+        verdict = "so attention is no reason here" if rank < AGREES else "so attention tells much the same"
+        lines.append(f"attention and erasure order the source with a rank correlation of {rank:.2f}: {verdict}")
+    heads = [
+        f"{name} {head}: {value:+.3f}" for name, each in found.importance.items() for head, value in enumerate(each)
+    ]
+    return lines + ([f"mean log probability lost without a head: {', '.join(heads)}"] if heads else [])
 
 
 def shade(weight: float) -> str:

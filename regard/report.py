@@ -1,0 +1,239 @@
+"""A trained model, its held-out examples and what it made of them in, a report of the run out: values, and one page.
+
+The values are kept in the folder as report.json, so that the page can be made again without the data; of the examples
+only a few dozen are in it.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from regard.data.read import Example
+from regard.errors import FolderError, RegardError
+from regard.score.intervals import wilson_interval
+from regard.tasks.fill import HOLE
+from regard.tasks.generate import Generate
+from regard.tasks.task import Answer, Evaluation, Item, runs
+from regard.tasks.transduce import Transduce
+from regard.trained import Trained
+from regard.view.html import page
+
+FORMAT = 1
+BEST_AND_WORST = 12  # examples of each
+RECORDS = 20  # examples that are looked into
+LONGEST = 200  # source tokens of a record: a page of longer ones would be too heavy to open
+BINS = 8  # of lengths and of confidences
+POSITIONS = 40  # of a target that the exposure is told of
+JUDGED = 500  # examples that are gone through once more for it
+FILE = "report.json"
+
+
+@dataclass(frozen=True)
+class Judged:
+    """One held-out example, what was answered, and whether that is right."""
+
+    example: Example
+    item: Item
+    answer: Answer
+    right: bool
+
+    @property
+    def length(self) -> int:
+        return len(self.item.source)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"source": "\t".join(self.example.source), "target": self.example.target or "",
+                "output": self.answer.text, "confidence": self.answer.confidence, "right": self.right}  # fmt: skip
+
+
+def report(
+    trained: Trained, found: Evaluation, examples: Sequence[Example], items: Sequence[Item],
+    log: Sequence[dict[str, Any]] = (), metric: str = "", card: str = "", facts: Sequence[tuple[str, str]] = (),
+) -> dict[str, Any]:  # fmt: skip
+    """All of it as plain values, but for the records, which are made when the page is."""
+    judged = [Judged(example, item, trained.judged(answer), trained.task.is_right(answer.text, example.target or ""))
+              for example, item, answer in zip(examples, items, found.answers, strict=False)]  # fmt: skip
+    return {
+        "kind": "report",
+        "format": FORMAT,
+        "model": trained.about,
+        "made": f"regard {version('regard')}, torch {version('torch')}",
+        "scores": [{"name": m.name, "value": m.value, "low": m.low, "high": m.high, "percent": m.name not in NATS,
+                    "signature": m.signature} for m in found.telling],
+        "facts": [[name.replace("_", " "), value] for name, value in found.facts.items()],
+        "curves": {"metric": metric, "points": list(log)} if log else None,
+        "examples": best_and_worst(judged),
+        "by_length": by_length(judged),
+        "exposure": exposure(trained, judged),
+        "confusion": None if found.confusion is None else found.confusion.as_dict(),
+        "calibration": calibration(judged),
+        "data": [list(pair) for pair in (("held-out examples", f"{len(examples):,}"), *facts)],
+        "card": card,
+        "looked": [{"number": number, "source": question(examples[number], trained.config.task)}
+                   for number in spread(judged, items)],
+    }  # fmt: skip
+
+
+NATS = ("loss_per_character", "bits_per_byte", "mrr")  # scores that are no percentages
+
+
+# ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def best_and_worst(judged: Sequence[Judged]) -> dict[str, list[dict[str, Any]]]:
+    """Right ones that were surest, the longest first; wrong ones that were surest, for there is most to learn."""
+    sure_and_long: Callable[[Judged], Any] = lambda each: (-round(each.answer.confidence, 2), -each.length)  # noqa: E731
+    right = sorted((each for each in judged if each.right), key=sure_and_long)
+    wrong = sorted((each for each in judged if not each.right), key=lambda each: -each.answer.confidence)
+    return {"best": [each.as_json() for each in right[:BEST_AND_WORST]],
+            "worst": [each.as_json() for each in wrong[:BEST_AND_WORST]]}  # fmt: skip
+
+
+def share(judged: Sequence[Judged]) -> dict[str, Any]:
+    """How many are right, in per cent, with an interval."""
+    right = sum(each.right for each in judged)
+    low, high = wilson_interval(right, len(judged))
+    return {"count": len(judged), "value": 100.0 * right / len(judged), "low": low, "high": high}
+
+
+def groups(judged: Sequence[Judged], key: Callable[[Judged], float]) -> list[list[Judged]]:
+    """Up to a few groups of about as many, in order; those with the same key are never parted."""
+    order = sorted(judged, key=key)
+    edges = sorted({key(order[len(order) * part // BINS]) for part in range(1, BINS)}) if order else []
+    found: list[list[Judged]] = [[] for _ in range(len(edges) + 1)]
+    for each in order:
+        found[int(np.searchsorted(edges, key(each), side="right"))].append(each)
+    return [group for group in found if group]
+
+
+def by_length(judged: Sequence[Judged]) -> dict[str, Any] | None:
+    """How many are right among sources of about the same length: where a bottleneck shows."""
+    made = [{"from": group[0].length, "to": group[-1].length, **share(group)}
+            for group in groups(judged, lambda each: each.length)]  # fmt: skip
+    return {"metric": "right", "bins": made} if len(made) > 1 else None
+
+
+def calibration(judged: Sequence[Judged]) -> list[dict[str, Any]] | None:
+    """How sure the answers were, and how many of them were right."""
+    made = []
+    for group in groups(judged, lambda each: each.answer.confidence):
+        sure = [each.answer.confidence for each in group]
+        made.append({"from": sure[0], "to": sure[-1], "count": len(group), "sure": 100.0 * float(np.mean(sure)),
+                     "right": share(group)["value"]})  # fmt: skip
+    return made or None
+
+
+@torch.inference_mode()
+def exposure(trained: Trained, judged: Sequence[Judged]) -> dict[str, Any] | None:
+    """The next token given the true ones, beside what was written freely; how many left the true path, and came back.
+
+    To come back is to end as the target does, from some place after the first difference on.
+    """
+    if not isinstance(trained.task, Transduce) or isinstance(trained.task, Generate) or not judged:
+        return None
+    some = judged[:JUDGED]
+    forced, free, count = np.zeros(POSITIONS), np.zeros(POSITIONS), np.zeros(POSITIONS)
+    for run in runs([each.item for each in some], 64):
+        items = [some[i].item for i in run]
+        true = [Answer("", 0.0, 0.0, item.target) for item in items]
+        for i, found in zip(run, trained.task.foresee(trained.model, items, true), strict=True):
+            hits = found.log_TV.argmax(-1).cpu().numpy() == np.array(found.chosen)
+            same = [a == b for a, b in zip((*some[i].answer.tokens, -1), found.chosen, strict=False)]
+            for place in range(min(POSITIONS, len(found.chosen) - 1)):
+                forced[place] += hits[place]
+                free[place] += place < len(same) and same[place]
+                count[place] += 1
+    left = [each for each in some if each.answer.tokens != each.item.target]
+    back = sum(returned(each.answer.tokens, each.item.target) for each in left)
+    known = int((count > 0).sum())
+    return {
+        "forced": 100.0 * forced.sum() / max(count.sum(), 1), "free": 100.0 * free.sum() / max(count.sum(), 1),
+        "examples": len(some), "left": len(left) / len(some), "returned": back / len(left) if left else None,
+        "by_position": [{"position": place + 1, "forced": 100.0 * forced[place] / count[place],
+                         "free": 100.0 * free[place] / count[place], "count": int(count[place])}
+                        for place in range(known)],
+    }  # fmt: skip
+
+
+def returned(written: Sequence[int], true: Sequence[int]) -> bool:
+    """Whether both end alike, after they have differed."""
+    return bool(written) and bool(true) and written[-1] == true[-1]
+
+
+def spread(judged: Sequence[Judged], items: Sequence[Item]) -> list[int]:
+    """Numbers of examples to look into: half of them wrong where there are so many, short and long ones."""
+    fitting = [number for number, item in enumerate(items) if len(item.source) <= LONGEST]
+    right = {number for number, each in enumerate(judged) if each.right}
+    wrong = [number for number in fitting if number < len(judged) and number not in right][: RECORDS // 2]
+    rest = sorted(set(fitting) - set(wrong), key=lambda number: (len(items[number].source), number))
+    room = RECORDS - len(wrong)
+    return [*(rest[len(rest) * place // room] for place in range(min(room, len(rest)))), *wrong]
+
+
+def question(example: Example, task: str) -> list[str]:
+    """What is asked about an example: its source, in which a model that fills holes finds one."""
+    if task != "fill":
+        return list(example.source)
+    words = example.source[0].split(" ")
+    words[len(words) // 2] = HOLE
+    return [" ".join(words), *example.source[1:]]
+
+
+# ── the page, and the folder ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def render(trained: Trained, values: dict[str, Any], items: Sequence[Item] = ()) -> str:
+    """The report as one HTML file; looks into its examples anew, for pictures among the `items` it was made from.
+
+    What took how long is left out: it is never the same.
+    """
+    records = []
+    for each in values["looked"]:
+        item = items[each["number"]] if items and trained.config.task == "caption" else None
+        try:
+            record = trained.look(tuple(each["source"]), item=item)
+        except RegardError:  # such as a picture that is not there any more
+            continue
+        records.append(replace(record, seconds={}).as_json(packed=True))
+    shown = {key: value for key, value in values.items() if key != "looked"}
+    return page({**shown, "records": records}, f"{trained.name}: report")
+
+
+def kept(folder: Path) -> dict[str, Any]:
+    """The values of the report that the training left in a folder."""
+    try:
+        values = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FolderError(f"{folder}: has no {FILE}; regard report MODEL FILE makes a report on a file") from None
+    except (OSError, ValueError) as error:
+        raise FolderError(f"{folder / FILE}: can not be read: {error}") from None
+    if not isinstance(values, dict) or values.get("kind") != "report" or values.get("format") != FORMAT:
+        raise FolderError(f"{folder / FILE}: expected a report of format {FORMAT}")
+    return values
+
+
+def write_report(model: str, file: str | None = None, out: str | None = None) -> Path:
+    """The page of a folder's own report, or of a report on a file."""
+    trained, made = Trained.load(model), Path(model) / "report.html"
+    if file is None and out is None and made.is_file():
+        return made  # as the training left it; the manifest tells that it is whole
+    place = Path(out or f"{trained.name}-report.html")
+    if file is None:
+        return put(place, render(trained, {**kept(Path(model)), "model": trained.about}))
+    items, examples = trained.examples(file)
+    values = report(trained, trained.judge(items, examples), examples, items, facts=[("file", file)])
+    return put(place, render(trained, values, items))
+
+
+def put(path: Path, text: str) -> Path:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise RegardError(f"{path}: {error.strerror or error}") from None
+    return path
