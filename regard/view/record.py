@@ -191,7 +191,7 @@ class Record:
             "beam": None if self.beam is None else [plain(node) for node in self.beam],
             "seconds": dict(self.seconds),
             "change": None if self.change is None else self.change.as_json(),
-            "derived": None if self.derived is None else derived_json(self.derived, packed),
+            "derived": None if self.derived is None else derived_json(self.derived),
         }  # fmt: skip
 
     def save(self, path: str | Path) -> None:
@@ -236,11 +236,11 @@ def numbers(map: Map, packed: bool) -> Any:
     return {"shape": list(map.shape), "float32": base64.b64encode(map.astype("<f4").tobytes()).decode()}
 
 
-def derived_json(derived: Derived, packed: bool) -> dict[str, Any]:
+def derived_json(derived: Derived) -> dict[str, Any]:
     tables = {"erasure": derived.erasure, "gradient": derived.gradient, "rollout": derived.rollout}
     heads = {"entropy": derived.entropy, "importance": derived.importance}
     return {
-        **{name: None if map is None else numbers(map, packed) for name, map in tables.items()},
+        **{name: None if map is None else map.tolist() for name, map in tables.items()},
         **{
             name: [{"name": map, "heads": list(values)} for map, values in each.items()] for name, each in heads.items()
         },
