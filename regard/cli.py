@@ -53,7 +53,7 @@ Source = Annotated[str | None, typer.Option(help="Source columns by name or posi
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Say nothing but results, warnings and errors.")]
 Align = Annotated[bool, typer.Option("--align/--no-align", help="In JSON: what each token looked at; takes time.")]
 Breaks = Annotated[bool, typer.Option("--breaks", help="generate: line breaks as they are, else they are \\n.")]
-Format = Annotated[str, typer.Option(help="lines, tsv or jsonl. Default: by --input-column and the first line.")]
+Format = Annotated[str, typer.Option(help="lines, tsv, csv, jsonl, conll. Default: by --input-column and line 1.")]
 Images = Annotated[str | None, typer.Option(metavar="FILE.npz", help="Pictures; the source column has their rows.")]
 Kinds = Annotated[str | None, typer.Option(help="characters, bytes, words, spelled, bpe or unigram; or SOURCE,TARGET")]
 Valid = Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")]
@@ -146,6 +146,7 @@ def task(
 def check(
     file: Annotated[str, typer.Argument(help="A file, a folder of pictures, or two parallel files: a.en,a.de")],
     other: Annotated[str | None, typer.Argument(help="A second file, to see what the two share.")] = None,
+    task: TaskName = None,
     source: Source = None,
     target: Target = None,
     images: Images = None,
@@ -162,13 +163,14 @@ def check(
     """
     from regard.data.check import check as examine
     from regard.data.check import render, with_guess
-    from regard.data.guess import guess
+    from regard.data.guess import guess, refuse_pictures
     from regard.data.read import Columns, json_line, read
 
     asked = Columns(tuple(source.split(",")) if source else (), target or "")
-    found = guess(file, asked, images=images or "")
+    found = guess(file, asked, known_task(task), images or "")
+    refuse_pictures(file, found, task or "")
     tables = [read(path, found.asked(asked), skip_bad) for path in (file, other) if path]
-    report = with_guess(examine(*tables), found, tables[0], images or "")
+    report = with_guess(examine(*tables), found, tables[0], images or "", bool(task))
     print(json_line(report.as_dict()) if as_json else render(report))
 
 
@@ -259,7 +261,7 @@ def train(
 
     command = "regard " + shlex.join(sys.argv[1:])
     _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why, body)
-    tell_saved(out, found, quiet)
+    tell_saved(out, made.config.task, found, quiet)
 
 
 @app.command()
@@ -281,8 +283,8 @@ def resume(
         return
     from regard.training.run import resume as resume_training
 
-    _, found = resume_training(model, quiet)
-    tell_saved(model, found, quiet)
+    trained, found = resume_training(model, quiet)
+    tell_saved(model, trained.config.task, found, quiet)
 
 
 @app.command()
@@ -629,6 +631,15 @@ def flag_words(single: dict[str, Any], several: dict[str, str | None]) -> list[s
     return words + [f"{name}={json.dumps(value.split(','))}" for name, value in several.items() if value]
 
 
+def known_task(name: str | None) -> str:
+    """The name of a task, or none."""
+    from regard import config
+
+    if name is not None and name not in config.TASKS:
+        raise UsageError(f"--task {name}{config.nearest(name, config.TASKS)}: expected {', '.join(config.TASKS)}")
+    return name or ""
+
+
 def configured(
     path: str, preset: str | None, file: str | None, words: list[str], start_from: str | None
 ) -> "tuple[Configured, Body | None]":
@@ -773,13 +784,13 @@ def refuse_contradictions(context: typer.Context) -> None:
         raise UsageError(f"--min-length {given['min_length']} is more than --max-length {given['max_length']}")
     if empty := [name for name in ("pattern", "require", "ban") if name in words and not all(listed(given[name]))]:
         raise UsageError(f"--{empty[0]}: found an empty text, which asks for nothing; leave the option out")
-    if given["breaks"] and (given["as_json"] or given["input_column"] or given["format"] in ("tsv", "jsonl")):
+    if given["breaks"] and (given["as_json"] or given["input_column"] or given["format"] not in ("", "lines")):
         raise UsageError("--breaks is for a person who reads; JSON and tables have one line for each line")
     if "align" in words and not given["as_json"]:
         raise UsageError("--align and --no-align are about the alignment in a JSON record; they need --json")
     if "output_column" in words and not given["input_column"] and given["format"] in ("", "lines"):
         raise UsageError("--output-column names what is added to a table or to objects; it needs --input-column, "
-                         "or --format tsv or jsonl")  # fmt: skip
+                         "or --format tsv, csv or jsonl")  # fmt: skip
 
 
 def line_break(loaded: "Trained", given: dict[str, Any]) -> str:
@@ -797,44 +808,50 @@ def listed(value: str | list[str]) -> list[str]:
 
 def refuse_search(loaded: "Trained", words: set[str]) -> None:
     """Flags of a search for a model that does none; a Wish always has them, so the task can not tell."""
-    from regard.tasks.reading import Reads
+    from regard.tasks.reading import APPLIES, Reads
 
     if isinstance(loaded.task, Reads) and words & {"beam", "length_penalty"}:
-        raise UsageError(f"{loaded.task.why}: only --n-best and --batch apply to the task {loaded.config.task}")
+        raise UsageError(f"{loaded.task.why}: {APPLIES} apply to the task {loaded.config.task}")
 
 
 def evaluation_dict(found: "Evaluation") -> dict[str, Any]:
     metrics = {name: {"value": m.value, "low": m.low, "high": m.high, "signature": m.signature}
-               for name, m in found.metrics.items()}  # fmt: skip
+               for name, m in found.metrics.items() if name not in found.mute}  # fmt: skip
     table = {"confusion": found.confusion.as_dict()} if found.confusion else {}
-    return {"metrics": metrics, **found.facts, "examples": len(found.outputs), **table}
+    mute = {"left_out": found.mute} if found.mute else {}
+    return {"metrics": metrics, **found.facts, "examples": len(found.outputs), **mute, **table}
 
 
 def evaluation_text(found: "Evaluation") -> str:
     """A table of scores for a person."""
+    from regard.tasks.facts import MEANINGS, number
+
     lines = [f"{len(found.outputs)} examples"]
-    for m in found.metrics.values():
+    for m in found.telling:
         interval = "" if m.low is None else f"  ({m.low:.2f} – {m.high:.2f})"
         lines.append(f"{m.name:24}{m.value:10.2f}{interval}   {m.signature}")
-    lines += [f"{name.replace('_', ' '):24}{value:10.4f}" for name, value in found.facts.items()]
+    lines += [f"{name:24}{'–':>10}   left out: {why}" for name, why in found.mute.items()]
+    lines += [f"{name.replace('_', ' '):24}{number(name, value):>10}   {MEANINGS.get(name, '')}".rstrip()
+              for name, value in found.facts.items()]  # fmt: skip
     lines += ["", found.confusion.render()] if found.confusion else []
     return "\n".join(lines)
 
 
-def tell_saved(out: str, found: "Evaluation | None", quiet: bool) -> None:
+def tell_saved(out: str, task: str, found: "Evaluation | None", quiet: bool) -> None:
     """Scores, where the model is, what to type next. Of several processes only the first has scores, and the word."""
     if found is None:
         return
     print(evaluation_text(found), flush=True)
     if quiet:
         return
+    from regard.training.card import commands
     from regard.view.terminal import command
 
     folder = shlex.quote(out)
     note(f"the model is in {out}: README.md is its card, curves.svg its curves")
-    note(f"next: {command()} run {folder} < in.txt > out.txt")
-    note(f"      {command()} score {folder} test.tsv")
-    note(f"      {command()} laws {folder}")
+    for place, line in enumerate([*commands(task), "regard laws FOLDER"]):
+        typed = line.replace("FOLDER", folder).replace("regard", command(), 1)
+        note(f"{'      ' if place else 'next: '}{typed}")
     if (Path(out) / "tensorboard").is_dir():
         note(f"      tensorboard --logdir {folder}/tensorboard")
 

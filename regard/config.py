@@ -39,12 +39,24 @@ PositionName = Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "
 CellName = Literal["elman", "gru", "lstm"]
 TaskName = Literal["transduce", "generate", "fill", "classify", "tag", "embed", "extract", "caption"]
 
+TASKS: tuple[str, ...] = get_args(TaskName)
 READING = ("fill", "classify", "tag", "embed", "extract")  # tasks that answer from what was read, and write no target
 LABELLED = ("classify", "tag")  # … and whose targets are labels
 LONG = 1024  # tokens of a source whose words are spelled: some 200 words
 ONE_SIDE = ("embed", "extract")  # … or texts in the tokens of the source
 BY_SOURCE = ("tag", "embed")  # tasks whose targets may be as long as sources, so that data.max_source bounds both
 USUAL = {"generate": "decoder", "fill": "encoder", "caption": "caption"}  # presets for tasks; rnn-attention for others
+
+# Settings that are idle for some tasks; a preset may hold them, and whoever asks for one is told.
+IDLE = (
+    ("search", ("beam", "length_penalty", "length_ratio", "length_extra"), READING, "nothing is searched for"),
+    ("search", ("length_ratio", "length_extra"), ("generate",), "there is no source that could be so much longer"),
+    ("fill", ("share", "mask", "random"), tuple(task for task in TASKS if task != "fill"), "no token is hidden"),
+    ("tokens", ("target", "target_size", "shared"), READING, "no target is written"),
+    ("tokens", ("source",), ("generate", "caption"), "there is no source of tokens"),
+    ("data", ("max_source",), ("generate", "caption"), "there is no source of tokens"),
+    ("data", ("max_target",), ("fill", "classify"), "there is no target of tokens"),
+)
 
 # Positions that act on embeddings serve any network; the others act inside self-attention.
 ADDED = ("sinusoidal", "learned", "none")
@@ -600,6 +612,19 @@ def check_spelled(c: Config) -> None:
         refuse("tokens.source", f"spelled words are read and never written; {why}")
     elif c.task == "extract":
         refuse("tokens.source", "the task extract points at tokens, and spelled words are read by their characters")
+
+
+def idle(c: Config, asked: dict[str, Any]) -> list[str]:
+    """A warning for each setting that was asked for, is not what it would be anyway, and does nothing for the task."""
+    found = []
+    for section, names, tasks, why in IDLE:
+        given = asked.get(section, {})
+        for name in names if c.task in tasks and isinstance(given, dict) else ():
+            here, other = getattr(c, section), {"target": "source", "source": "target"}.get(name, "")
+            same_kind = section == "tokens" and other and given.get(other) == given.get(name)  # --tokens says both
+            if name in given and not same_kind and getattr(here, name) != type(here).model_fields[name].default:
+                found.append(f"warning: {section}.{name} does nothing for the task {c.task}: {why}")
+    return found
 
 
 def embedding_width(side: Section) -> int | None:

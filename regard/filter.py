@@ -17,8 +17,8 @@ from typing import Any, BinaryIO, TextIO
 
 import numpy as np
 
-from regard.data.lines import Format, Layout, Line, Output, Tell, bundles
-from regard.data.read import EMPTY, escape, json_line, numbered_lines
+from regard.data.lines import Format, Layout, Line, Output, Tell, bundles, header_of_commas, sentences
+from regard.data.read import EMPTY, escape, json_line, listed, numbered_lines
 from regard.errors import DataError, RegardError, UsageError
 from regard.score.retrieval import Hit, nearest
 from regard.tasks.task import Answer, Item, Wish
@@ -66,10 +66,17 @@ class Filter:
     def run(self, stream: BufferedIOBase, out: TextIO) -> None:
         """Reads until the stream ends; what is answered is out before anything more is waited for."""
         coming = bundles(stream, CHUNK * self.ask.wish.batch, self.tell)
+        if self.ask.layout.format == "conll":
+            if self.model.config.task != "tag":
+                raise UsageError(f"--format conll has a label for each token, and the task is {self.model.config.task}")
+            coming = sentences(coming)
         first = self.opening(coming, out)
         if not first:
             return
         names = self.model.task.columns().source
+        if self.ask.layout.is_whole and (looks := header_of_commas(first[0].text)):
+            self.tell(f"warning: line 1 looks like a header of CSV ({listed(looks)}), but lines are read whole: say "
+                      "--input-column NAME to read a column")  # fmt: skip
         format = self.ask.layout.suited(names, self.wanted, first[0].text)
         if (head := header(first[0], format)) is not None:
             self.put(head, first.pop(0), out)
@@ -163,6 +170,9 @@ class Filter:
         if self.ask.wish.align:
             made["source_tokens"] = None if alignment is None else self.model.spelled_source(read.columns, read.item)
             made["alignment"] = alignment
+        if read.item is None and not read.flaw:  # nothing was asked, so there is nothing to be sure of
+            return {**made, **dict.fromkeys(("score", "confidence", "probability", "lowest")), "n_best": [],
+                    "empty": True}  # fmt: skip
         if read.flaw:
             return {**made, "score": 0.0, "confidence": 0.0, "probability": 0.0, "lowest": 0.0, "n_best": [],
                     "left": reason}  # fmt: skip
@@ -209,6 +219,7 @@ def write_vectors(model: Trained, stream: BufferedIOBase, out: BinaryIO, batch: 
 
     How many there are is known at the end and stands at the beginning, so the rows wait on the disk.
     """
+    model.refuse_pictures()
     count = 0
     with TemporaryFile() as waiting:
         for bundle in bundles(stream, CHUNK * batch, tell):
@@ -226,6 +237,7 @@ class Searcher:
     """The lines of a file, to be searched through."""
 
     def __init__(self, model: Trained, path: str, batch: int) -> None:
+        model.refuse_pictures()
         self.model, self.batch = model, batch
         self.lines = numbered_lines(path)
         items = [model.item(text, f"{path}:{number}") for number, text in self.lines]

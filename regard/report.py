@@ -65,7 +65,7 @@ def report(
         "model": trained.about,
         "made": f"regard {version('regard')}, torch {version('torch')}",
         "scores": [{"name": m.name, "value": m.value, "low": m.low, "high": m.high, "percent": m.name not in NATS,
-                    "signature": m.signature} for m in found.metrics.values()],
+                    "signature": m.signature} for m in found.telling],
         "facts": [[name.replace("_", " "), value] for name, value in found.facts.items()],
         "curves": {"metric": metric, "points": list(log)} if log else None,
         "examples": best_and_worst(judged),

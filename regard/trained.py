@@ -26,6 +26,7 @@ from regard.search.write import Sampling
 from regard.tasks.choose import task
 from regard.tasks.embed import Embed, body_vectors, gathered
 from regard.tasks.generate import Generate, page
+from regard.tasks.reading import Reads
 from regard.tasks.task import Alignment, Answer, Evaluation, Item, Token, Wish, require
 from regard.tasks.transduce import Transduce
 from regard.view.change import Change
@@ -150,11 +151,19 @@ class Trained:
     # ── how sure ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def judged(self, answer: Answer) -> Answer:
-        """The answer, and all its alternatives, with the chance of being right as confidence."""
+        """The answer with the chance of being right as confidence.
+
+        Only one answer is right: its alternatives have what it leaves, each its share by the probabilities of all that
+        could be answered instead.
+        """
         if self.calibration is None:
             return answer
-        sure = self.calibration.confidence(certainty(answer))
-        return replace(answer, confidence=sure, alternatives=tuple(map(self.judged, answer.alternatives)))
+        sure, others = self.calibration.confidence(certainty(answer)), answer.alternatives[1:]
+        instead = max(1.0 - answer.probability, sum(each.probability for each in others), sys.float_info.min)
+        share = (1.0 - sure) / instead
+        first = tuple(replace(each, confidence=sure) for each in answer.alternatives[:1])
+        shared = tuple(replace(each, confidence=share * each.probability) for each in others)
+        return replace(answer, confidence=sure, alternatives=first + shared)
 
     def calibrate(self, answers: Sequence[Answer], targets: Sequence[str]) -> Calibration | None:
         """Learns from answers, and what they should have been, how likely an answer is right; too few teach nothing."""
@@ -181,14 +190,14 @@ class Trained:
         if isinstance(texts, str):
             raise UsageError("embed takes a list of texts; for one text say model.embed([text])")
         require("batch", batch, 1)
+        self.refuse_pictures()
         asked = [self.item(text, f"text {number}") if any(columns(text)) else None
                  for number, text in enumerate(texts, 1)]  # fmt: skip
         return self.embedded(asked, batch)
 
     def embedded(self, items: Sequence[Item | None], batch: int) -> Vectors:
         """The vectors of what `item` made of texts; zeros where there is none."""
-        if self.config.encoder.kind == "image":
-            raise UsageError(f"the task {self.config.task} reads pictures; only texts are embedded")
+        self.refuse_pictures()
         found: Vectors = np.zeros((len(items), self.vector_width), np.float32)
         read = [place for place, item in enumerate(items) if item is not None]
         sources = [item.source for item in items if item is not None]
@@ -197,6 +206,12 @@ class Trained:
             with threads(self.model):
                 found[read] = gathered(make, self.decoding, sources, batch)
         return found
+
+    def refuse_pictures(self) -> None:
+        """Before texts are taken for paths, which are not there."""
+        if self.config.encoder.kind == "image":
+            raise UsageError(f"this model reads pictures (its task is {self.config.task}); only texts have vectors "
+                             "that can be compared")  # fmt: skip
 
     @property
     def vector_width(self) -> int:
@@ -246,7 +261,8 @@ class Trained:
         if count <= longest:
             return item
         if where:
-            warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source)", stacklevel=2)
+            rest = f"; {self.task.beyond}" if isinstance(self.task, Reads) and self.task.beyond else ""
+            warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source){rest}", stacklevel=2)
         return replace(item, source=item.source[:longest] + end)
 
     def score(
@@ -264,8 +280,11 @@ class Trained:
             raise DataError(f"{path}: {len(table.source_names)} source columns, the model reads "
                             f"{len(self.vocabulary.is_tags)}")  # fmt: skip
         for line in table.notes:
-            warnings.warn(line, stacklevel=3)
-        return self.read_items(table, skip_bad or self.config.data.skip_bad)
+            warnings.warn(line.removeprefix("warning: "), stacklevel=3)
+        items, examples = self.read_items(table, skip_bad or self.config.data.skip_bad)
+        if isinstance(self.task, Reads) and (new := self.task.strangers(examples)):
+            warnings.warn(f"{escape(str(path))}: {new}", stacklevel=3)
+        return items, examples
 
     def judge(self, items: Sequence[Item], examples: Sequence[Example], beam: int | None = None) -> Evaluation:
         """Scores on examples."""

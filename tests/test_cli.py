@@ -204,7 +204,7 @@ BAD_DATA = {
     "empty target": (GOOD + b"a\t\n", ":21: found an empty target"),
     "header alone": (b"source\ttarget\n", "nothing after it"),
     "single pair": (b"a\tb\n", "too few"),
-    "all too long": (b"".join(b"%d%s\tb\n" % (i, b"x" * 400) for i in range(9)), "are longer than data.max_source=256"),
+    "all too long": (b"".join(b"%d%s\tb%d\n" % (i, b"x" * 400, i) for i in range(9)), "than data.max_source=256"),
     "ten megabytes a line": (b"a" * 10_000_000 + b"\tb\nc" + b"d" * 9999 + b"\te\n", "are longer than"),
 }
 
@@ -297,12 +297,28 @@ def test_a_guess_is_told_and_stands_on_the_card(regard: Regard, tmp_path: Path) 
     words = ["--steps", "2", "--set", "encoder.width=16", "--set", "train.warmup=1"]
     done = regard("train", tmp_path / "x.tsv", "-o", tmp_path / "m", *words)
     assert done.code == 0, done.err
-    assert done.err.startswith("task classify: 2 different targets in 60 examples; --task transduce overrules it\n")
+    told = "task classify: 2 different targets in 60 different examples; --task transduce overrules it\n"
+    assert done.err.startswith(told)
     assert done.err.count("task classify") == 1
     assert "task classify: 2 different targets" in (tmp_path / "m" / "README.md").read_text(encoding="utf-8")
     shown = regard("check", tmp_path / "x.tsv")
     assert "task classify: 2 different targets" in shown.out
     assert json.loads(regard("check", tmp_path / "x.tsv", "--json").out)["task"] == "classify"
+
+
+def test_check_takes_a_task_and_tells_of_running_text(
+    regard: Regard, refused: Callable[..., str], tmp_path: Path
+) -> None:
+    (tmp_path / "book.txt").write_text("It was a night.\nIt was dark.\n" * 20, encoding="utf-8")
+    told = " ".join(regard("check", tmp_path / "book.txt").out.split())
+    assert "one text of some 580 characters, line breaks among them: training goes through it in order" in told
+    (tmp_path / "x.tsv").write_text("a b\tc d\n" * 3, encoding="utf-8")
+    told = regard("check", tmp_path / "x.tsv", "--task", "embed").out
+    assert "task embed: --task says so" in told
+    assert "did you mean embed?" in refused(2, "check", tmp_path / "x.tsv", "--task", "embd")
+    (tmp_path / "1.png").write_bytes(b"")
+    (tmp_path / "p.tsv").write_text("1.png\ta\n2.png\tb\n", encoding="utf-8")
+    assert "--task caption" in refused(2, "check", tmp_path / "p.tsv", "--task", "classify")
 
 
 def test_check_of_texts_and_of_many_columns(regard: Regard, tmp_path: Path) -> None:
@@ -833,7 +849,7 @@ def test_flags_that_fill_nothing(
     refused: Callable[..., str], small_model: Callable[..., Trained], tmp_path: Path, words: list[str]
 ) -> None:
     small_model("encoder").save(tmp_path / "m")
-    assert "only --n-best and --batch apply" in refused(2, "run", tmp_path / "m", *words, stdin=b"a[mask]\n")
+    assert "only --n-best, --batch, --json" in refused(2, "run", tmp_path / "m", *words, stdin=b"a[mask]\n")
 
 
 def test_flags_of_a_search_for_what_fills(regard: Regard, small_model: Callable[..., Trained], tmp_path: Path) -> None:
@@ -899,7 +915,7 @@ def test_columns_in_and_out(regard: Regard, refused: Callable[..., str], copy_fo
     assert regard(*words, "w", stdin=b'{"w": "abc"}\n').lines == ['{"w": "abc", "output": "abc"}']
     assert "found no column" in refused(65, *words, "other", stdin=b"id\tword\n")
     assert "the model reads 1 columns" in refused(2, *words, "id,word", stdin=b"id\tword\n")
-    assert "expected lines, tsv, jsonl" in refused(2, "run", copy_folder, "--format", "csv", stdin=b"a\n")
+    assert "expected lines, tsv, csv, jsonl" in refused(2, "run", copy_folder, "--format", "xml", stdin=b"a\n")
 
 
 def test_what_is_not_sure_is_left_empty(

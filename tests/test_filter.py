@@ -318,6 +318,9 @@ def test_a_record_of_a_classification_tells_the_chance_of_every_label() -> None:
     assert found["text"] == next(iter(found["probabilities"]))
     assert found["tokens"] == [found["text"].replace(" ", "␣")]
     assert "probabilities" not in json.loads(empty)
+    found = json.loads(empty)
+    assert (found["text"], found["n_best"], found["empty"]) == ("", [], True)
+    assert found["confidence"] is found["probability"] is found["score"] is found["lowest"] is None
 
 
 def test_a_record_of_a_piece_tells_its_tokens() -> None:
@@ -349,3 +352,53 @@ def test_a_searcher_goes_through_the_lines_of_a_file(tmp_path: Path) -> None:
     searcher.run(iter([[Line(1, "cd", 3), Line(2, "", 1)]]), 1, print, out, as_json=True, named=True)
     first, second = map(json.loads, out.getvalue().splitlines())
     assert (first["results"][0]["line"], second["results"]) == (2, [])
+
+
+def test_a_model_of_pictures_has_no_vectors_of_texts(small_model: SmallModel, tmp_path: Path) -> None:
+    model = small_model("caption")
+    (tmp_path / "corpus.txt").write_text("a text\n", encoding="utf-8")
+    for ask in (
+        lambda: model.embed(["a text"]),
+        lambda: write_vectors(model, io.BytesIO(b"a text\n"), io.BytesIO(), 1, print),
+        lambda: Searcher(model, str(tmp_path / "corpus.txt"), 1),
+    ):
+        with pytest.raises(UsageError, match="this model reads pictures"):
+            ask()
+
+
+def test_a_csv_that_is_read_whole_is_told(model: Trained) -> None:
+    out, told = through(model, Ask(Wish()), b"text,label\nabc,d\n")
+    assert out == ["TEXT,LABEL", "ABC,D"]
+    assert told == ["warning: line 1 looks like a header of CSV (text, label), but lines are read whole: say "
+                    "--input-column NAME to read a column"]  # fmt: skip
+    out, told = through(model, Ask(Wish(), Layout(columns=("text",))), b'text,label\n"abc, d",e\n')
+    assert (out, told) == (["text,label,output", '"abc, d",e,"ABC, D"'], [])
+
+
+def test_a_token_a_line_has_a_label_a_line() -> None:
+    """A sentence is answered at its blank line, however its lines come; comments and blank lines stay."""
+    model = reader("tag", "O N")
+    ask = Ask(Wish(), Layout("conll"))
+    given = b"\n# a comment of several words\nthe DT\ncat NN\n\n\nsat VB"
+    out, told = through(model, ask, given)
+    kept = [line.rpartition(" ")[0] if line and line[0] != "#" else line for line in out]
+    assert "\n".join(kept).encode() == given
+    assert {line.split()[2] for line in out if line and line[0] != "#"} <= {"O", "N"}
+    assert told == []
+    labels = [line.split()[2] for line in out[2:4]]
+    assert labels == model("the cat").split()
+    out, _ = through(model, Ask(Wish(), Layout("conll", ("2",))), b"1\tthe\n2\tNew York\n")
+    assert [line.split("\t")[:2] for line in out] == [["1", "the"], ["2", "New York"]]
+    assert all(line.split("\t")[2] in ("O", "N") for line in out)
+    out, _ = through(model, Ask(Wish(), Layout("conll"), as_json=True), b"the\ncat\n\nsat\n")
+    assert [len(json.loads(line)["tokens"]) for line in out if line] == [2, 1]
+    out, told = through(model, Ask(Wish(), Layout("conll", ("2",))), b"the\tO\ncat\n\n")
+    assert out == ["the\tO\t", "cat\t", ""]
+    assert "line 1: expected a token in column 2 of each line" in told[0]
+
+
+def test_a_token_a_line_is_for_labels_of_tokens(model: Trained) -> None:
+    with pytest.raises(UsageError, match="--format conll has a label for each token, and the task is transduce"):
+        through(model, Ask(Wish(), Layout("conll")), b"a\n")
+    with pytest.raises(UsageError, match="there is one column of tokens; name it by its number"):
+        through(reader("tag", "O"), Ask(Wish(), Layout("conll", ("word",))), b"a\n")

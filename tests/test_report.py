@@ -36,7 +36,7 @@ def judged(length: int, right: bool, sure: float) -> Judged:
 def test_every_training_leaves_a_report(copy_folder: Path) -> None:
     found = values(copy_folder / "report.html")
     assert found["kind"] == "report"
-    assert {score["name"] for score in found["scores"]} >= {"exact", "bleu"}
+    assert {score["name"] for score in found["scores"]} >= {"exact", "chrf"}
     assert found["curves"]["points"]
     assert 1 <= len(found["records"]) <= 20
     assert found["exposure"]["examples"] > 0

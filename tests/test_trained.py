@@ -4,6 +4,7 @@ import math
 import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from regard import trained
 from regard.data import builtin
 from regard.data.tokens import END
 from regard.errors import DataError, MissingError, UsageError
+from regard.score.calibration import Calibration, Quality
 from regard.search.write import Sampling
 from regard.tasks.task import Answer, Item, Wish
 from regard.tasks.transduce import Transduce
@@ -431,6 +433,23 @@ def test_filled_holes_have_theirs(small_model: SmallModel) -> None:
     (answer,) = small_model("encoder").run(["a[mask]c[mask]"], wish=Wish(n_best=2))
     assert answer.confidence == answer.probability == pytest.approx(math.exp(answer.score))
     assert answer.probability < answer.lowest < 1.0
+
+
+def test_alternatives_share_what_the_first_leaves(small_model: SmallModel) -> None:
+    """Only one of several answers is right, so that their confidences are at most 1 together."""
+    model = small_model("rnn-attention")
+    model.calibration = Calibration(2.0, 0.1, 0.0, 0.0, 100, 90, Quality(0.1, 0.1), Quality(0.1, 0.1))
+    others = tuple(Answer(f"other {chance}", 0.0, chance, probability=chance) for chance in (0.2, 0.1, 0.05))
+    first = Answer("first", 0.0, 0.6, probability=0.6)
+    found = model.judged(replace(first, alternatives=(first, *others)))
+    sure = [each.confidence for each in found.alternatives]
+    assert sure[0] == found.confidence == pytest.approx(0.886, abs=0.01)
+    assert sure[1:] == pytest.approx([(1 - sure[0]) * chance / 0.4 for chance in (0.2, 0.1, 0.05)])
+    assert sum(sure) < 1.0  # 0.05 is left for what was not listed
+    certain = replace(first, probability=1.0, alternatives=(replace(first, probability=1.0), *others[:1]))
+    assert sum(each.confidence for each in model.judged(certain).alternatives) <= 1.0 + 1e-9
+    alone = model.judged(replace(first, probability=1.0, alternatives=(replace(first, probability=1.0),)))
+    assert len(alone.alternatives) == 1
 
 
 def test_scores_tell_whether_confidence_holds(copy_model: Trained, copy_file: Path, small_model: SmallModel) -> None:

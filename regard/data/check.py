@@ -12,6 +12,7 @@ import numpy as np
 from regard.data.guess import Guess
 from regard.data.images import measure, row_reference
 from regard.data.read import Example, Table, escape, quote
+from regard.data.text import is_running
 from regard.errors import RegardError
 
 BINS = 10
@@ -137,11 +138,21 @@ def check(table: Table, other: Table | None = None) -> Report:
     )
 
 
-def with_guess(report: Report, found: Guess, table: Table, images: str = "") -> Report:
-    """The report with what `regard train` would make of the file; pictures are looked at."""
-    lines = (*found.why, *([found.why_tokens] if found.why_tokens else []))
+def with_guess(report: Report, found: Guess, table: Table, images: str = "", asked: bool = False) -> Report:
+    """The report with what `regard train` would make of the file; pictures are looked at. `asked` = --task says it."""
+    told = [f"task {found.task}: --task says so"] if asked else []
+    lines = (*told, *found.why, *([found.why_tokens] if found.why_tokens else []), *running(found, table))
     pictures = survey(table, images) if found.task == "caption" else None
     return replace(report, task=found.task, why=lines, pictures=pictures)
+
+
+def running(found: Guess, table: Table) -> list[str]:
+    """What training does with a text that has no examples; here its lines are looked at."""
+    if found.task != "generate" or not is_running(table.path, found.source):
+        return []
+    size = sum(len(example.source[0]) + 1 for example in table.examples)
+    return [f"one text of some {size:,} characters, line breaks among them: training goes through it in order and "
+            "holds out its last tenth; below, each line counts as an example"]  # fmt: skip
 
 
 def survey(table: Table, images: str = "") -> Survey:

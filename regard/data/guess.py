@@ -5,7 +5,7 @@ by a flag, a setting or a config file is never guessed.
 
     caption    a folder of pictures, or a column with paths of pictures
     generate   a text without columns, or a single column
-    tag        as many target words as source words, of few kinds
+    tag        as many target words as source words, of few kinds; or a token and its label on each line
     classify   few different targets, each of many examples
     transduce  anything else
 """
@@ -15,7 +15,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from regard import config
@@ -32,11 +32,13 @@ from regard.data.read import (
     folder_of,
     listed,
     position,
+    quote,
     sample,
 )
 from regard.errors import ConfigError, RegardError
 
 MOST_TAGS = 300  # kinds of tags
+FEW = 4  # rows, of which one may have another number of tags than words
 MOST_LABELS = 100  # kinds of labels …
 LONGEST_LABEL = 60  # … their characters …
 FEWEST_ROWS = 20  # … of so many different examples at least …
@@ -47,6 +49,7 @@ LONGEST = 8192  # tokens of a spelled text; a longer one is left out
 
 GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
 PART = re.compile(r"\w+")
+NAME = re.compile(r"[^\W\d][\w.-]{0,29}")  # of a column
 
 Row = tuple[str, ...]
 
@@ -62,11 +65,12 @@ class Guess:
     why: tuple[str, ...] = ()  # a line for the task and one for the columns, with the flags that overrule them
     why_tokens: str = ""
     longest: int = 0  # tokens of a source, where the usual limit would leave texts out
+    pictured: bool = False  # whether the source holds pictures, which only captions are learnt from
 
     def asked(self, columns: Columns) -> Columns:
         """What `read` is to be asked for, where these columns were asked for before."""
-        target = None if self.task == "generate" else columns.target or self.target
-        return Columns(columns.source or self.source, target)
+        target = None if self.task in ("generate", "fill") else columns.target or self.target
+        return Columns(columns.source or self.source, target, tagged=self.task == "tag")
 
 
 def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = "") -> Guess:
@@ -76,7 +80,7 @@ def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = ""
     try:
         if not all(map(os.path.exists, files_of(path))):
             return Guess(task or "transduce")
-        found = sample(path, columns)
+        found = sample(path, replace(columns, tagged=task in ("", "tag")))
     except (RegardError, OSError):
         return Guess(task or "transduce")
     return guess_table(found, folder_of(path), columns, task, images)
@@ -84,7 +88,10 @@ def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = ""
 
 def guess_table(found: Sample, folder: str, columns: Columns, task: str, images: str) -> Guess:
     if task in ("generate", "fill"):
-        return Guess(task)
+        return Guess(task, pictured=reads_pictures(found, folder, columns))
+    found, header = with_header(found, folder)
+    if found.labelled is not None:
+        return guess_sentences(found, columns, task)
     asked = bool(columns.source or columns.target)
     if not task and not asked and len(found.names) == 1 and found.rows and not found.hint:
         what = "the file is running text" if found.kind == "text" else "there is one column"
@@ -94,22 +101,61 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
         return Guess(task or "transduce")
     view = View(found, folder, chosen, images)
     name, reason = (task, "") if task else task_of(view)
-    why = ([line(name, reason)] if reason else []) + ([chosen.why] if chosen.why else [])
-    source, target = (chosen.source, chosen.target) if chosen.why else ((), "")
+    doubts = [] if task else [*one_class(view), *maybe_header(found)]
+    why = ([line(name, reason)] if reason else []) + [each for each in (header, chosen.why, *doubts) if each]
+    source, target = (chosen.source, chosen.target) if header or chosen.why else ((), "")
     if name != "classify":
-        return Guess(name, source, target, "", tuple(why))
+        return Guess(name, source, target, "", tuple(why), pictured=view.is_pictured)
     tokens, most = ("spelled", view.most_tokens) if view.words_a_text >= WORDS else ("characters", 0)
     why_tokens = line_of_tokens(tokens, f"{view.words_a_text:.1f} words a text")
-    return Guess(name, source, target, tokens, tuple(why), why_tokens, most)
+    return Guess(name, source, target, tokens, tuple(why), why_tokens, most, view.is_pictured)
+
+
+def guess_sentences(found: Sample, columns: Columns, task: str) -> Guess:
+    """Tokens and their labels, one of each on a line; the reader takes the same columns by itself."""
+    assert found.labelled is not None
+    told = "a token and its label on each line, blank lines between sentences"
+    flags = "--source {} --target {}".format(*found.labelled)
+    more = f"columns {flags}, of {len(found.names)}: a token and its label; these flags overrule it"
+    why = ([] if task else [line("tag", told)]) + ([more] if len(found.names) > 2 and not columns.source else [])
+    return Guess("tag", why=tuple(why))
 
 
 def line(task: str, reason: str) -> str:
+    if task == "caption":  # nothing else reads pictures
+        return f"task caption: {reason}"
     other = {"transduce": "classify", "generate": "fill"}.get(task, "transduce")
     return f"task {task}: {reason}; --task {other} overrules it"
 
 
 def line_of_tokens(tokens: str, reason: str) -> str:
     return f"tokens {tokens}: {reason}; --tokens overrules it"
+
+
+# ── pictures and their header ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def reads_pictures(found: Sample, folder: str, columns: Columns) -> bool:
+    """Whether what a task without a target would read are pictures."""
+    if found.kind == "folder":
+        return True
+    named = [label(found.names, name) for name in columns.source] or [*found.names[:1]]
+    return any(is_pictured([row[found.names.index(name)] for row in found.rows], folder, "") for name in named if name)
+
+
+def with_header(found: Sample, folder: str) -> tuple[Sample, str]:
+    """The rows without a first one that names the column of pictures, under whatever name; and that this is so."""
+    if found.headed or found.kind not in ("tsv", "csv") or len(found.rows) < 2:
+        return found, ""
+    first, rest = found.rows[0], found.rows[1:]
+    names = tuple(name.strip() for name in first)
+    if len(set(names)) < len(names) or not all(names) or any(map(str.isdecimal, names)):
+        return found, ""
+    for place, name in enumerate(names):
+        if not looks_like_image(name) and is_pictured([row[place] for row in rest], folder, ""):
+            why = f"the first line is a header ({listed([*names])}): below {escape(name)} stand pictures"
+            return replace(found, names=names, headed=True, rows=rest), why
+    return found, ""
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -193,6 +239,12 @@ class View:
         self.rows: list[tuple[Row, str]] = [(tuple(row[place] for place in places), row[last]) for row in found.rows]
 
     @property
+    def is_pictured(self) -> bool:
+        if len(self.chosen.source) > 1:
+            return False
+        return is_pictured([source[0] for source, _ in self.rows], self.folder, self.images)
+
+    @property
     def words_a_text(self) -> float:
         return sum(len(words(text)) for source, _ in self.rows for text in source) / max(len(self.rows), 1)
 
@@ -206,14 +258,14 @@ class View:
 def task_of(view: View) -> tuple[str, str]:
     """The first task whose rule fits, and what was seen."""
     if len(view.chosen.source) == 1:
-        firsts = [source[0] for source, _ in view.rows]
-        if is_pictured(firsts, view.folder, view.images):
+        if view.is_pictured:
             return "caption", "a folder of pictures" if view.kind == "folder" else "the source holds pictures"
         if is_tagged([(source[0], target) for source, target in view.rows]):
             kinds = len({tag for _, target in view.rows for tag in words(target)})
             return "tag", f"as many target words as source words, {kinds} kinds of them"
     examples = list(dict.fromkeys(view.rows))
-    counted = f"{len({target for _, target in examples}):,} different targets in {len(examples):,} examples"
+    kinds = len({target for _, target in examples})
+    counted = f"{kinds:,} different target{'s' * (kinds > 1)} in {len(examples):,} different examples"
     if not is_labelled(examples):
         return "transduce", counted
     if is_copied(examples):
@@ -233,7 +285,8 @@ def is_tagged(rows: Sequence[tuple[str, str]]) -> bool:
     """Whether targets are tags: one for each word of the source, more than one a row, of few kinds."""
     counted = [(words(source), words(target)) for source, target in rows]
     equal = [(source, target) for source, target in counted if len(source) == len(target)]
-    if not rows or len(equal) < 0.99 * len(rows) or sum(len(target) for _, target in equal) < 1.5 * len(equal):
+    flaws = max(0.01 * len(rows), float(len(rows) >= FEW))  # which the reader names
+    if not rows or len(rows) - len(equal) > flaws or sum(len(target) for _, target in equal) < 1.5 * len(equal):
         return False
     tags = {tag for _, target in equal for tag in target}
     return len(tags) <= MOST_TAGS and 2 * len(tags) <= len({word for source, _ in equal for word in source})
@@ -262,6 +315,34 @@ def holds(source: Row, target: str) -> bool:
 
 def words(text: str) -> list[str]:
     return [word for word in GAP.split(text) if word]
+
+
+# ── doubts ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def one_class(view: View) -> list[str]:
+    """A warning where every example has the same target."""
+    targets = {target for _, target in view.rows}
+    if len(targets) != 1 or len(view.rows) < 2:
+        return []
+    return [f"warning: all {len(view.rows):,} targets are {quote(targets.pop())}: one label alone, from which nothing "
+            "is learnt but to write it; are the other labels in another file?"]  # fmt: skip
+
+
+def maybe_header(found: Sample) -> list[str]:
+    """A warning where the first line looks like no other: no word of it comes again, as nearly all others' do."""
+    if found.headed or found.kind not in ("tsv", "csv") or len(found.rows) < FEWEST_ROWS:
+        return []
+    first, *rest = [{word.lower() for text in row for word in words(text)} for row in found.rows]
+    often = Counter(word for row in rest for word in row)
+    names = [text.strip() for text in found.rows[0]]
+    like_names = len(set(names)) == len(names) and all(NAME.fullmatch(name) for name in names)
+    alone = sum(all(often[word] == 1 for word in row) for row in rest)
+    if not like_names or any(often[word] for word in first) or alone > (1 - NEARLY_ALL) * len(rest):
+        return []
+    flags = f"--source {escape(','.join(names[:-1]))} --target {escape(names[-1])}"
+    return [f"warning: the first line, {listed(names)}, is read as an example, and looks like a header; if it is one, "
+            f"say {flags}"]  # fmt: skip
 
 
 # ── a config ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -295,14 +376,23 @@ def configured(
     except ValueError:  # the config says what is wrong with it
         return Configured((resolve or config.resolve)(preset, file, list(given)))
     found = guess(path, Columns(asked.source, asked.target), task, asked.images)
+    refuse_pictures(path, found, task)
     settled = "tokens" in said or "source" in ground.get("tokens", {}) or resolve is not None
     open_tokens = bool(found.tokens) and not settled
     why = (*found.why, *([found.why_tokens] if open_tokens else []))
     guessed = [*guessed_words(found, data, not task, open_tokens)]
     try:
-        return Configured((resolve or config.resolve)(preset, file, [*guessed, *given]), why)
+        made = (resolve or config.resolve)(preset, file, [*guessed, *given])
+        return Configured(made, (*why, *config.idle(made, said)))
     except ConfigError as error:
         raise ConfigError("\n".join([str(error), *(found.why[:1] if not task else [])])) from None
+
+
+def refuse_pictures(path: str, found: Guess, task: str) -> None:
+    """A task that reads text would read the paths of pictures, and seem to learn."""
+    if found.pictured and task not in ("", "caption"):
+        raise ConfigError(f"{escape(path)}: the source holds pictures, and the task {task} reads text: it would learn "
+                          "from their paths alone; say --task caption, which writes labels too")  # fmt: skip
 
 
 def guessed_words(found: Guess, data: config.Tree, open_task: bool, open_tokens: bool) -> Iterator[str]:

@@ -2,20 +2,26 @@
 
 lines    the whole line is read, and the output takes its place
 tsv      some columns are read, and the output is one column more
+csv      the same with commas and quotes; a row is one line
 jsonl    some keys of an object are read, and the output is one key more
+conll    a token a line, and a blank line after each sentence, is read; the label of each token is one column more
 """
 
 import codecs
+import csv
+import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import Any, Protocol
 
 from regard.data.read import Flaw, header_names, json_line, json_object, listed, nearest, position, quote, texts_of
+from regard.data.sentences import UNIVERSAL, Shape, cut
 from regard.errors import DataError, UsageError
 
 BLOCK = 1 << 18  # bytes that are read at once, at most
-FORMATS = ("lines", "tsv", "jsonl")
+FORMATS = ("lines", "tsv", "csv", "jsonl", "conll")
 CLEAN = str.maketrans("\t\n\r", "   ")  # what would tear a column apart
 
 Tell = Callable[[str], None]
@@ -83,6 +89,26 @@ class Decoder:
             return Line(number, body.decode("utf-8", errors="replace"), size)
 
 
+def sentences(coming: Iterator[list[Line]]) -> Iterator[list[Line]]:
+    """Lines up to a blank one, that one included, as one with line breaks in it."""
+    group: list[Line] = []
+    for bundle in coming:
+        made = []
+        for line in bundle:
+            group.append(line)
+            if not line.text.strip():
+                made.append(together(group))
+                group = []
+        if made:
+            yield made
+    if group:
+        yield [together(group)]
+
+
+def together(group: list[Line]) -> Line:
+    return Line(group[0].number, "\n".join(line.text for line in group), sum(line.size for line in group))
+
+
 # ── what of a line is read, and where the output goes ────────────────────────────────────────────────────────────────
 
 
@@ -127,7 +153,7 @@ class Layout:
         if self.format not in ("", *FORMATS):
             raise UsageError(f"--format {quote(self.format)}: expected {', '.join(FORMATS)}")
         if self.format == "lines" and self.columns:
-            raise UsageError("--input-column names a column of --format tsv or jsonl; with --format lines all is read")
+            raise UsageError("--input-column names a column of a table or a key; with --format lines all is read")
         for name in self.columns:
             if not name.strip() or (name.isdecimal() and not position(name)):
                 raise UsageError(f"--input-column {quote(name)}: expected names or numbers from 1, such as date,2")
@@ -144,6 +170,8 @@ class Layout:
         kind = self.format or self.guess(first)
         if kind == "lines":
             return Whole(self.line_break)
+        if kind == "conll":
+            return Sentences(self.columns)
         columns = self.columns or tuple(wanted)
         if kind == "jsonl" and (not columns or any(name.isdecimal() for name in columns)):
             raise UsageError("--format jsonl: say which keys hold the input: --input-column NAME")
@@ -152,13 +180,21 @@ class Layout:
             raise UsageError(f"--input-column: found {listed(list(columns))}; the model reads {count} columns")
         if kind == "jsonl":
             return Objects(columns, self.output, self.count)
-        return Table(columns, self.output, self.count, self.line_break)
+        return (Commas if kind == "csv" else Table)(columns, self.output, self.count, self.line_break)
 
     def guess(self, first: str) -> str:
         if self.is_whole:
             return "lines"
         named = not any(name.isdecimal() for name in self.columns)
-        return "jsonl" if named and first.lstrip().startswith("{") else "tsv"
+        if named and first.lstrip().startswith("{"):
+            return "jsonl"
+        return "csv" if self.with_commas(first) else "tsv"
+
+    def with_commas(self, first: str) -> bool:
+        """Whether a first line without tabs has the columns that are asked for between commas."""
+        fields = [] if "\t" in first else (cut_commas(first) or [])
+        known = [name.strip() for name in fields]
+        return len(fields) > 1 and all(name in known or 1 < position(name) <= len(fields) for name in self.columns)
 
 
 class Whole:
@@ -195,14 +231,21 @@ class Table:
         self.width = 0  # of the header
 
     def head(self, line: str) -> str | None:
-        labels = header_names(line.split("\t"), self.columns)
+        labels = header_names(self.cut(line), self.columns)
         if not labels:
             return None
         self.places, self.width = tuple(self.place(name, labels) for name in self.columns), len(labels)
         for name in self.names:
             if name in labels:
                 raise UsageError(f"the input has a column {quote(name)} already; choose another --output-column")
-        return "\t".join([line, *self.names])
+        return self.joined(line, self.names)
+
+    def cut(self, line: str) -> list[str]:
+        return line.split("\t")
+
+    def joined(self, line: str, more: list[str]) -> str:
+        """A line as it stands, with further fields."""
+        return "\t".join([line, *more])
 
     def place(self, name: str, labels: list[str]) -> int:
         if name in labels:
@@ -215,13 +258,13 @@ class Table:
     def read(self, line: str) -> tuple[str, ...]:
         if not line:
             return ("",) * len(self.places)
-        fields = line.split("\t")
+        fields = self.cut(line)
         if len(fields) <= max(self.places):
             raise DataError(f"expected {max(self.width, max(self.places) + 1)} columns, found {len(fields)}")
         return tuple(fields[place] for place in self.places)
 
     def surplus(self, line: str) -> str:
-        found = line.count("\t") + 1
+        found = len(self.cut(line))
         return f"{found} columns, the header has {self.width}" if 0 < self.width < found else ""
 
     def write(self, line: str, output: Output) -> str:
@@ -234,6 +277,102 @@ class Table:
         made = texts if output.record is None else [json_line(output.record)]
         missing, fewer = [""] * (width - len(fields)), [""] * (len(self.names) - len(made))
         return "\t".join([*fields[:width], *missing, *made, *fewer, *fields[width:]])
+
+
+class Commas(Table):
+    """Columns with commas between them, and quotes around what holds one; a row does not go on in the next line."""
+
+    def cut(self, line: str) -> list[str]:
+        fields = cut_commas(line)
+        if fields is None:
+            raise DataError(f'found a quote that is not closed on its line, or text after one: {quote(line)}; write " '
+                            'inside a field as ""')  # fmt: skip
+        return fields
+
+    def joined(self, line: str, more: list[str]) -> str:
+        return ",".join([line, *map(quoted, more)])
+
+    def write(self, line: str, output: Output) -> str:
+        """As in the other tables, but that a field with a comma is quoted; what is no row becomes one field."""
+        if not line:
+            return ""
+        fields = cut_commas(line)
+        width = self.width or len(fields or [line])
+        texts = [text.replace("\n", self.line_break) for text in output.texts]
+        made = texts if output.record is None else [json_line(output.record)]
+        made += [""] * (len(self.names) - len(made))
+        if fields is not None and len(fields) == width:
+            return self.joined(line, made)
+        fields = fields or [line]
+        missing = [""] * (width - len(fields))
+        return ",".join(map(quoted, [*fields[:width], *missing, *made, *fields[width:]]))
+
+
+def cut_commas(line: str) -> list[str] | None:
+    """The fields of a row of a CSV; nothing of what is none."""
+    limit = csv.field_size_limit(2**31 - 1)  # the default refuses a field of 128 KB
+    try:
+        return next(csv.reader([line.removesuffix("\r")], strict=True), [""])
+    except csv.Error:
+        return None
+    finally:
+        csv.field_size_limit(limit)
+
+
+def quoted(field: str) -> str:
+    return '"' + field.replace('"', '""') + '"' if re.search('[,"\r\n]', field) else field
+
+
+def header_of_commas(line: str) -> list[str]:
+    """The names in a line that looks like the header of a CSV: several, and all of them well known."""
+    fields = [] if "\t" in line else (cut_commas(line) or [])
+    return header_names(fields, ()) if len(fields) > 1 else []
+
+
+class Sentences:
+    """A token a line, several lines at once: its label stands in one column more. Comments stay as they are."""
+
+    def __init__(self, columns: Sequence[str]) -> None:
+        if len(columns) > 1 or not all(map(position, columns)):
+            raise UsageError("--format conll: there is one column of tokens; name it by its number: --input-column 2")
+        self.place = position(columns[0]) - 1 if columns else None
+
+    def head(self, line: str) -> str | None:
+        return None
+
+    def rows(self, text: str) -> tuple[Shape, list[list[str] | None]]:
+        """Where tokens stand, and the columns of each line; nothing of one that has no token."""
+        lines = text.split("\n")
+        tabs = any("\t" in line for line in lines)
+        width = Counter(len(cut(line, tabs)) for line in lines if line.strip()).most_common(1)[0][0]
+        usual = UNIVERSAL[1] if tabs and width == UNIVERSAL[0] else 0
+        shape = Shape(width, tabs, usual if self.place is None else self.place, 0)
+        return shape, [shape.cut(line) if line.strip() else None for line in lines]
+
+    def read(self, line: str) -> tuple[str, ...]:
+        if not line.strip():
+            return ("",)
+        shape, rows = self.rows(line)
+        tokens = [row[shape.source] if len(row) > shape.source else "" for row in rows if row is not None]
+        if not all(tokens):
+            raise DataError(f"expected a token in column {shape.source + 1} of each line: {quote(line)}")
+        return (" ".join(tokens),)
+
+    def surplus(self, line: str) -> str:
+        return ""
+
+    def write(self, line: str, output: Output) -> str:
+        """A record takes the place of the sentence; the blank line after it stays."""
+        if not line.strip():
+            return line
+        if output.record is not None:
+            return json_line(output.record) + "\n" * line.endswith("\n")
+        shape, rows = self.rows(line)
+        labels = [iter(text.split()) for text in output.texts]
+        gap = "\t" if shape.tabs else " "
+        made = [text if row is None else gap.join([text, *(next(each, "") for each in labels)])
+                for text, row in zip(line.split("\n"), rows, strict=True)]  # fmt: skip
+        return "\n".join(made)
 
 
 class Objects:

@@ -1,5 +1,7 @@
 """A path in, examples out: .tsv, .csv, .jsonl (each also .gz), plain text, or two parallel files "a.en,a.de".
 
+Where targets are labels of tokens, a file may also have a token and its label on each line (`data.sentences`).
+
 A file becomes lines (`Source`), lines become records (one function for each format), and of a record the chosen columns
 become an `Example`. What is wrong is collected over the whole file and told once. `Stream` gives examples one by one
 and holds none; `read` gives them as a list.
@@ -15,17 +17,20 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BufferedReader
 from itertools import chain, islice, zip_longest
 from typing import Any
 
 from regard.data import pictures
+from regard.data.sentences import DOCUMENT, Shape, shape_of
+from regard.data.tokens import TOKEN
 from regard.errors import DataError, MissingError
 
 SAMPLE = 20  # records looked at before the first is read: enough to guess a delimiter, little enough to hold
 FAR, FAR_CHARACTERS = 100_000, 50_000_000  # records, and characters of them, among which a sample is taken
 NEARLY_ALL = 0.95  # of the lines; the others may be flaws
+MANY = 500  # lines looked at to see whether there is a token on each
 QUOTED = 60  # characters of a line shown in a message
 EMPTY = " \r"  # what may stand in a field that still counts as empty
 LONE_RETURN = "\udc0d"  # stands for "\r" inside the csv module, which would end a line there; never in decoded text
@@ -65,6 +70,7 @@ class Columns:
     source: tuple[str, ...] = ()  # () = choose: the first of two
     target: str | None = ""  # "" = choose: the second of two; None = the task reads no target
     within: bool = False  # whether every target is a piece of the first source column
+    tagged: bool = False  # whether targets are labels, one for each token of the first source column
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +168,7 @@ class Choice:
     delimiter: str = ""
     hint: str = ""  # what the delimiter looks like, when it is not this one
     within: bool = False  # whether the target must stand in the first column
+    tagged: bool = False  # whether there are as many labels in the target as tokens in the first column
 
 
 class Tally:
@@ -386,6 +393,35 @@ def _parallel_flaw(sides: tuple[Source, Source], lines: list[Record]) -> Flaw | 
     return None
 
 
+def _sentence_records(lines: Source, shape: Shape) -> Iterator[Record]:
+    """A record for each sentence, with its columns side by side."""
+    group: list[Record] = []
+    for line in chain(lines, [None]):
+        if line is not None and (line.flaw or line.text.strip(EMPTY)):
+            group.append(line)
+            continue
+        if group and (made := _sentence(group, shape)) is not None:
+            yield made
+        group = []
+
+
+def _sentence(group: list[Record], shape: Shape) -> Record | None:
+    """The sentence on some lines; nothing where no line has a token."""
+    rows: list[list[str]] = []
+    for line in group:
+        if line.flaw:
+            return line
+        fields = shape.cut(line.text)
+        if fields is not None and len(fields) != shape.width:
+            what = f"expected {shape.width} columns, a token and its label, found {len(fields)}: {quote(line.text)}"
+            return Record(line.line, line.text, [], Flaw("wrong column count", what))
+        rows += [] if fields is None else [fields]
+    if not rows or rows[0][0] == DOCUMENT:
+        return None
+    columns = [" ".join(column) for column in zip(*rows, strict=True)]
+    return Record(group[0].line, columns[shape.source], columns)
+
+
 def _picture_records(folder: str) -> Iterator[Record]:
     number = 0
     for number, found in enumerate(pictures.shown(folder), 1):
@@ -413,6 +449,21 @@ class _Plan:
         if os.path.isdir(self.sources[0].path):
             self.kind = "folder"
         self.suffix = suffix
+        self.shape = self._shape() if columns.tagged and self.kind == "tsv" else None  # of sentences
+        if self.shape:
+            self.kind = "sentences"
+
+    def _shape(self) -> Shape | None:
+        """Asked of the first lines; a pipe can not be read twice."""
+        path = self.sources[0].path
+        return shape_of(line.text for line in islice(Source(path), MANY)) if os.path.isfile(path) else None
+
+    def asked(self, columns: Columns) -> Columns:
+        """The columns of sentences that are read if nobody asks for others."""
+        if self.shape is None:
+            return columns
+        source, target = str(self.shape.source + 1), str(self.shape.target + 1)
+        return replace(columns, source=columns.source or (source,), target=columns.target or target)
 
     def records(self) -> Iterator[Record]:
         match self.kind:
@@ -426,11 +477,14 @@ class _Plan:
                 return _comma_records(self.sources[0])
             case "jsonl":
                 return _json_records(self.sources[0])
+            case "sentences":
+                assert self.shape is not None
+                return _sentence_records(self.sources[0], self.shape)
         return _tab_records(self.sources[0])
 
     def returns(self, width: int) -> dict[int, Source]:
         """The columns that stand before a line end, where a \\r may hang on; csv and json drop it by themselves."""
-        if self.kind in ("csv", "jsonl", "folder"):
+        if self.kind in ("csv", "jsonl", "folder", "sentences"):
             return {}
         return {0: self.sources[0], 1: self.sources[1]} if self.kind == "parallel" else {width - 1: self.sources[0]}
 
@@ -447,7 +501,7 @@ def _present(records: Iterator[Record], tally: Tally) -> Iterator[Record]:
 
 def _header(plan: _Plan, columns: Columns, head: list[Record]) -> list[str]:
     """The names of the columns when the first line holds them: asked for by name, or all of them well known."""
-    if plan.kind in ("whole", "jsonl", "parallel", "folder") or not head:
+    if plan.kind in ("whole", "jsonl", "parallel", "folder", "sentences") or not head:
         return []
     wanted = (*columns.source, columns.target or "1")
     if head[0].flaw and any(not name.isdecimal() for name in wanted):
@@ -457,13 +511,14 @@ def _header(plan: _Plan, columns: Columns, head: list[Record]) -> list[str]:
 
 def _choose(plan: _Plan, columns: Columns, head: list[Record], names: list[str]) -> Choice:
     """The columns of a table, from the header or the width most of the first lines have."""
-    rows = [record.fields for record in head if record.flaw is None]
-    width = len(names) or _usual_width(rows, columns)
+    columns, rows = plan.asked(columns), [record.fields for record in head if record.flaw is None]
+    width = plan.shape.width if plan.shape else len(names) or _usual_width(rows, columns)
     labels = _labels(names, width)
     chosen = _settle(plan, columns, labels, rows[0] if rows and not names else labels)
     places = tuple(labels.index(name) for name in chosen)
     delimiter = {"csv": "comma", "tsv": "tab"}.get(plan.kind, "")
-    return Choice(tuple(chosen), columns.target is not None, places, width, delimiter, plan.hint, columns.within)
+    return Choice(tuple(chosen), columns.target is not None, places, width, delimiter, plan.hint, columns.within,
+                  columns.tagged)  # fmt: skip
 
 
 def _labels(names: list[str], width: int) -> list[str]:
@@ -490,7 +545,7 @@ def _choose_keys(plan: _Plan, columns: Columns, head: list[Record]) -> Choice:
     usual = ["source", "target"] if columns.target is not None else ["source"]
     undecided = not columns.source and not columns.target
     chosen = usual if undecided and set(usual) <= set(labels) else _settle(plan, columns, labels, labels)
-    return Choice(tuple(chosen), columns.target is not None, within=columns.within)
+    return Choice(tuple(chosen), columns.target is not None, within=columns.within, tagged=columns.tagged)
 
 
 def _settle(plan: _Plan, columns: Columns, labels: list[str], shown: list[str]) -> list[str]:
@@ -571,11 +626,12 @@ def _delimiter_hint(plan: _Plan, head: list[Record]) -> str:
 class Sample:
     """Some rows of a file, the first among them, all their columns, those lines left out that can not be read."""
 
-    kind: str  # tsv, csv, jsonl, parallel or folder; text where there are no columns
+    kind: str  # tsv, csv, jsonl, parallel, folder or sentences; text where there are no columns
     names: tuple[str, ...]  # of the columns: a header, keys, or positions
     headed: bool
     rows: list[tuple[str, ...]]
     hint: str = ""  # what the delimiter looks like when it is not this format's
+    labelled: tuple[str, str] | None = None  # of sentences, the columns of tokens and of their labels
 
 
 def sample(path: str, columns: Columns = CHOOSE, most: int = 5000) -> Sample:
@@ -586,6 +642,10 @@ def sample(path: str, columns: Columns = CHOOSE, most: int = 5000) -> Sample:
         return _sample_keys(head)
     hint, names = _delimiter_hint(plan, head[:SAMPLE]), _header(plan, columns, head[:1])
     rows = [tuple(text.removesuffix("\r") for text in record.fields) for record in head[bool(names) :]]
+    if plan.shape is not None:
+        asked = plan.asked(columns)
+        labels = _labels([], plan.shape.width)
+        return Sample(plan.kind, tuple(labels), False, rows, labelled=(asked.source[0], asked.target or ""))
     if _is_text(plan, rows):
         return Sample("text", ("1",), False, [(record.text,) for record in head])
     width = len(names) or (1 if _is_single(rows) else _usual_width([[*row] for row in rows[:SAMPLE]], columns))
@@ -705,6 +765,11 @@ def _example(record: Record, choice: Choice) -> Example | Flaw:
     if choice.within and target is not None and target.strip(EMPTY) not in picked[0]:
         return Flaw("answer that is not in its context", f"found the answer {quote(target.strip(EMPTY))}, expected a "
                     f"piece of its context: {quote(picked[0])}")  # fmt: skip
+    if choice.tagged and target is not None:
+        tokens, labels = len(TOKEN.findall(picked[0])), len(target.split())
+        if tokens != labels:
+            return Flaw("another number of labels than tokens", f"found {tokens} tokens and {labels} labels, expected "
+                        f"as many of each, with spaces between them: {quote(picked[0])}")  # fmt: skip
     return Example(tuple(picked), target, record.line)
 
 
@@ -733,6 +798,9 @@ def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[
     if plan.kind == "folder":
         texts = pictures.ORIGINS[pictures.origin(plan.sources[0].path)]
         notes.append(f"{tally.path}: {tally.records} pictures; their texts are {texts}")
+    if plan.kind == "sentences":
+        notes.append(f"{tally.path}: {tally.records:,} sentences, a token and its labels on each line; columns "
+                     f"{' → '.join(choice.names)} of {choice.width} are read")  # fmt: skip
     if names:
         notes.append(f"{tally.path}: the first line is a header: {listed(names)}")
     elif plan.kind == "csv":
@@ -743,7 +811,7 @@ def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[
     if not choice.has_target and choice.width > len(choice.places) > 0:
         notes.append(f"{tally.path}: of {choice.width} columns only {listed(list(choice.names))} is read")
     if tally.kinds:
-        notes.append(f"{tally.summary()}; skipped. The first: {tally.first[0]}")
+        notes.append(f"warning: {tally.summary()}; skipped. The first: {tally.first[0]}")
     return notes
 
 

@@ -120,7 +120,7 @@ class Text:
         name = escape(self.source.path)
         marked = [f"{name}: byte order mark removed"] if self.source.marked else []
         returned = [f"{name}: \\r\\n is read as \\n"] if self.source.returns else []
-        return marked + returned + ([f"{name}: {self.skipped} bad lines left out"] if self.skipped else [])
+        return marked + returned + ([f"warning: {name}: {self.skipped} bad lines left out"] if self.skipped else [])
 
 
 def write_down(path: str, place: Path, cut: Cut, skip_bad: bool = False) -> Pages:

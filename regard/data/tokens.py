@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 PAD, START, END, SEPARATOR, MASK, UNKNOWN, CLASS = range(7)
 SPECIALS = ("<pad>", "<start>", "<end>", "<separator>", "<mask>", "<unknown>", "<class>")
 
+WITHIN, BEGINS = 1, 2  # what a subword is: a word with the space before it, or its beginning; or what follows that
+
 Kind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled", "labels"]
 KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "labels")  # of text
 
@@ -105,6 +107,25 @@ class Tokenizer:
     def encode_flat(self, texts: Sequence[str]) -> Ragged:
         """The ids that `encode` gives, of many texts at once and without their places."""
         return self.pieces.encode_flat([mend(text) for text in texts])
+
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        """The pieces of one text that something unknown stands between: as they would be in a whole one.
+
+        Subwords begin with the space before them, so that a space before the unknown belongs to that, and only the
+        first piece is read with one of its own.
+        """
+        return self.pieces.encode_pieces([mend(piece) for piece in pieces])
+
+    @cached_property
+    def spacing(self) -> NDArray[np.int8]:
+        """Of each id of text, counted from the first: BEGINS with a space and is more than that; or is WITHIN."""
+        spaced = [(each[:1] == b" ", bool(each.strip())) for each in self.pieces.spellings]
+        return np.array([BEGINS * more if begins else WITHIN for begins, more in spaced], np.int8)
+
+    @property
+    def has_spaces(self) -> bool:
+        """Whether the space before a word is in its first token."""
+        return isinstance(self.pieces, Subwords)
 
     def encode_columns(self, columns: Sequence[str], is_tags: Sequence[bool]) -> Encoding:
         """Several columns as one sequence with SEPARATOR between them; spans are into the columns joined by tabs."""
@@ -232,6 +253,8 @@ class Pieces(Protocol):
 
     def encode_flat(self, texts: Sequence[str]) -> Ragged: ...
 
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]: ...
+
     def join(self, parts: Sequence[bytes]) -> bytes: ...
 
     def as_dict(self) -> dict[str, object]: ...
@@ -271,6 +294,9 @@ class Characters:
         raw = codes[unknown].tobytes().decode("utf-32-le").encode()
         spelled[np.repeat(unknown, room)] = self.first + np.frombuffer(raw, np.uint8).astype(np.int64)
         return Ragged(spelled, sums(room, np.cumsum(lengths)))
+
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        return self.encode_batch(pieces)
 
     @cached_property
     def _id_of(self) -> Numbers:
@@ -329,6 +355,9 @@ class Words:
     def encode_flat(self, texts: Sequence[str]) -> Ragged:
         return ragged([[self._ids.get(word, UNKNOWN) for word in text.split()] for text in texts])
 
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        return self.encode_batch(pieces)
+
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b" ".join(parts)
 
@@ -384,6 +413,9 @@ class Spelled:
         if len(self._known) > MOST_KNOWN:
             self._known.clear()
         return ragged([[id for word in TOKEN.findall(text) for id in self._spell(word)] for text in texts])
+
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        return self.encode_batch(pieces)
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b"".join(parts).removeprefix(b" ")
@@ -480,6 +512,12 @@ class Subwords:
         spaced = [" " + word if word else "" for word in words]
         found = self._library.encode_batch_fast(spaced, add_special_tokens=False)
         self._known.update((word, one.ids) for word, one in zip(words, found, strict=True))
+
+    def encode_pieces(self, pieces: Sequence[str]) -> list[Encoding]:
+        ends = [piece.removesuffix(" ") for piece in pieces[:-1]] + [*pieces[-1:]]
+        found = self._library.encode_batch(ends[1:], add_special_tokens=False)
+        later = [Encoding(tuple(self.first + id for id in one.ids), tuple(one.offsets)) for one in found]
+        return [*self.encode_batch(ends[:1]), *later]
 
     def join(self, parts: Sequence[bytes]) -> bytes:
         return b"".join(parts).removeprefix(b" ")

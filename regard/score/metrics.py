@@ -188,6 +188,13 @@ def build_sacrebleu(name: str, tokenize: str) -> Any:
             return TER()
 
 
+def mute(references: References, tokenize: str = "13a") -> dict[str, str]:
+    """Metrics that say nothing of outputs with such references, and why: BLEU is 0 where nothing has four words."""
+    cut = build_sacrebleu("bleu", tokenize).tokenizer
+    enough = any(len(cut(text).split()) >= 4 for acceptable in references for text in acceptable)
+    return {} if enough else {"bleu": "no reference has four words, which it compares"}
+
+
 def gather_sacrebleu(metric: Any, outputs: Sequence[str], references: References, bootstrap: Bootstrap) -> Statistics:
     """sacrebleu's own statistics of each sentence, and its own score of a sum of them.
 

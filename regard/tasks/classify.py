@@ -16,10 +16,9 @@ from regard.errors import DataError
 from regard.models.model import Model
 from regard.score.labels import classified
 from regard.tasks.loss import token_loss
-from regard.tasks.reading import Reads
+from regard.tasks.reading import SHOWN, Reads, strangers
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
 
-SHOWN = 8  # labels that a note names
 IMBALANCE = 10  # times as many examples of one label as of another, beyond which it is said
 
 
@@ -41,7 +40,11 @@ class Classify(Reads):
         if len(known) < 2:
             raise DataError(f"found one label alone, {quote(next(iter(known), ''))}, for all {known.total()} examples, "
                             "expected at least two different ones")  # fmt: skip
-        return [*spread(known), *unseen(known, asked)]
+        new = strangers(known, asked, "validation examples")
+        return [*spread(known), *([f"warning: {new}"] if new else [])]
+
+    def labels_of(self, example: Example) -> list[str]:
+        return [example.target or ""]
 
     @torch.inference_mode()
     def answer(self, model: Model | Engine, items: Sequence[Item], wish: Wish, numbers: Sequence[int]) -> list[Answer]:
@@ -119,13 +122,3 @@ def spread(labels: Counter[str]) -> list[str]:
             "accuracy goes by the frequent ones, macro F1 weighs every label the same"
         )
     return notes
-
-
-def unseen(known: Counter[str], asked: Counter[str]) -> list[str]:
-    """A note on labels that are validated with and were never trained on."""
-    new = Counter({label: count for label, count in asked.items() if label not in known})
-    if not new:
-        return []
-    shown = ", ".join(quote(label, 24) for label, _ in new.most_common(SHOWN))
-    return [f"warning: {new.total()} validation examples have labels that no training example has, and count as "
-            f"wrong: {shown}{' …' if len(new) > SHOWN else ''}"]  # fmt: skip

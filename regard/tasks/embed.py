@@ -84,7 +84,7 @@ class Embed(Reads):
         """Each text's vector, as a JSON list."""
         self.refuse_search(wish)
         if wish.n_best > 1:
-            raise UsageError(f"{self.why}: only --batch applies to the task embed")
+            raise UsageError(f"{self.why}: only --batch, --json and --precision apply to the task embed")
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
             vectors_BV = self.vectors(model, [items[i].source for i in run])

@@ -1,6 +1,7 @@
 """A text with hidden tokens in, the tokens out: masked language modelling (Devlin et al. 2019).
 
-In a text to be filled, `[mask]` stands for one hidden token.
+In a text to be filled, `[mask]` stands for one hidden token. Of subwords, whose tokens hold the space before a word, a
+hole after a space is a word, or the beginning of one, with that space; elsewhere it goes on with what stands before.
 """
 
 import math
@@ -16,7 +17,7 @@ from regard.data.batch import Batch, mix, pad, scattered
 from regard.data.ragged import Numbers, Ragged, join, ragged, repeated
 from regard.data.read import Columns, Example
 from regard.data.shards import Rows
-from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS, Encoding
+from regard.data.tokens import BEGINS, END, MASK, PAD, SEPARATOR, SPECIALS, WITHIN, Encoding
 from regard.engine.engine import Engine, engine
 from regard.models.model import Model
 from regard.score import Metric, perplexity
@@ -46,8 +47,13 @@ class Fill(Reads):
         return Rows(join(source, repeated(END, len(examples))), ragged([()] * len(examples)))
 
     def ask(self, columns: Sequence[str], folder: str) -> Item:
-        """Only in a question does `[mask]` mean a hidden token; in data it is six characters."""
-        return Item((*self.encoded(columns).ids, END), ())
+        """Only in a question does `[mask]` mean a hidden token; in data it is six characters.
+
+        The target tells of each hole what it is, where that is known.
+        """
+        texts = [text for text, is_tags in zip(columns, self.vocabulary.is_tags, strict=True) if not is_tags]
+        kinds = tuple(kind for text in texts for kind in kinds_of_holes(text))
+        return Item((*self.encoded(columns).ids, END), kinds if self.vocabulary.source.has_spaces else ())
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         source, label = self.hide(ragged([item.source for item in items]), np.asarray(numbers), epoch)
@@ -82,21 +88,30 @@ class Fill(Reads):
             for i, states_SD in zip(run, read_states(model, [items[i].source for i in run]), strict=True):
                 holes = self.holes(items[i])
                 log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
-                found[i] = self.best_fillings(items[i].source, holes, log_TV, max(1, wish.n_best))
+                found[i] = self.best_fillings(items[i], holes, log_TV, max(1, wish.n_best))
         return [found[i] for i in range(len(items))]
 
     def holes(self, item: Item) -> list[int]:
         return [place for place, token in enumerate(item.source) if token == MASK]
 
-    def best_fillings(self, ids: tuple[int, ...], holes: list[int], log_TV: Tensor, count: int) -> Answer:
+    def best_fillings(self, item: Item, holes: list[int], log_TV: Tensor, count: int) -> Answer:
         """The likeliest combinations of one token for each hole, best first."""
         first = len(SPECIALS) + len(self.vocabulary.source.tags)  # a hole in a text is never a tag
         log_TV[:, :first] = -torch.inf
-        made = []
+        self.keep_spaces(log_TV[:, first:], item.target)
+        made: list[Answer] = []
         for tokens, logs in best_rows(log_TV, min(count, log_TV.shape[1] - first), count):
             chosen = dict(zip(holes, tokens, strict=True))
-            made.append(self.spell([chosen.get(i, each) for i, each in enumerate(ids)], logs))
+            if min(logs, default=0.0) > -math.inf or not made:
+                made.append(self.spell([chosen.get(i, each) for i, each in enumerate(item.source)], logs))
         return replace(made[0], alternatives=tuple(made))
+
+    def keep_spaces(self, log_TV: Tensor, kinds: Sequence[int]) -> None:
+        """What is filled in has a space before it where the text has one, and none where it has none."""
+        spacing_V = torch.from_numpy(self.vocabulary.source.spacing).to(log_TV.device)
+        for log_V, kind in zip(log_TV, kinds, strict=False):  # a text that was cut has fewer holes
+            if (spacing_V == kind).any():
+                log_V[spacing_V != kind] = -torch.inf
 
     def spell(self, ids: list[int], logs: Sequence[float] = ()) -> Answer:
         """Ids without their end as text, a tab between columns; `logs` of what was filled in."""
@@ -117,11 +132,13 @@ class Fill(Reads):
         for number, (text, is_tags) in enumerate(zip(columns, self.vocabulary.is_tags, strict=True)):
             if number:
                 ids, spans = [*ids, SEPARATOR], [*spans, (start - 1, start)]
-            for place, piece in enumerate([text] if is_tags else text.split(HOLE)):
+            pieces = [text] if is_tags else text.split(HOLE)
+            source = self.vocabulary.source
+            encoded = [source.encode_columns(pieces, [True])] if is_tags else source.encode_pieces(pieces)
+            for place, (piece, found) in enumerate(zip(pieces, encoded, strict=True)):
                 if place:
                     ids, spans = [*ids, MASK], [*spans, (start, start + len(HOLE))]
                     start += len(HOLE)
-                found = self.vocabulary.source.encode_columns([piece], [is_tags])
                 ids += found.ids
                 spans += [(start + a, start + b) for a, b in found.spans]
                 start += len(piece)
@@ -170,3 +187,9 @@ class Fill(Reads):
             "hidden": float(found.count),
         }
         return Evaluation({"accuracy": metric}, tuple(outputs[i] for i in range(len(items))), facts)
+
+
+def kinds_of_holes(text: str) -> list[int]:
+    """Whether each hole of a text begins a word, after a space or at the very start, or stands within one."""
+    before = text.split(HOLE)[:-1]
+    return [BEGINS if piece.endswith(" ") or not (place or piece) else WITHIN for place, piece in enumerate(before)]

@@ -1,6 +1,7 @@
 """Sources in, the states of a body at their tokens out; and what all tasks share that answer from these alone."""
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Container, Iterable, Sequence
 
 import torch
 from torch import Tensor
@@ -8,15 +9,18 @@ from torch import Tensor
 from regard import config
 from regard.data.batch import Batch, pad
 from regard.data.ragged import join, repeated
-from regard.data.read import Columns, Example
+from regard.data.read import Columns, Example, quote
 from regard.data.shards import Rows
-from regard.data.tokens import CLASS, END, PAD, Encoding
+from regard.data.tokens import CLASS, END, PAD, UNKNOWN, Encoding
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine
 from regard.errors import UsageError
 from regard.layers.pool import Pool
 from regard.models.model import Model
 from regard.tasks.task import Answer, Exact, Foresight, Item, Token, Wish
+
+SHOWN = 8  # labels that a note names
+APPLIES = "only --n-best, --batch, --json, --min-confidence, --precision and what is said of columns"  # to `run`
 
 
 def read_states(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list[Tensor]:
@@ -44,7 +48,17 @@ def refuse_search(wish: Wish, task: str, why: str) -> None:
         or wish.max_length
         or wish.constrained
     ):
-        raise UsageError(f"{why}: only --n-best and --batch apply to the task {task}")
+        raise UsageError(f"{why}: {APPLIES} apply to the task {task}")
+
+
+def strangers(known: Container[str], labels: Counter[str], what: str) -> str:
+    """Which of the labels, of so many examples or tokens, are not known; nothing where all are."""
+    new = Counter({label: count for label, count in labels.items() if label not in known})
+    if not new:
+        return ""
+    shown = ", ".join(quote(label, 24) for label, _ in new.most_common(SHOWN))
+    return (f"{new.total():,} {what} have labels that no training example has, and count as wrong: {shown}"
+            f"{' …' if len(new) > SHOWN else ''}")  # fmt: skip
 
 
 class Reads(Exact):
@@ -52,6 +66,8 @@ class Reads(Exact):
 
     why = "the answer is read off the source"  # … so that nothing is searched for
     any_length = False
+    counted = "examples"  # what has a label, where something has
+    beyond = ""  # what is answered for the rest of a text that was cut, where there is something to be answered
 
     def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
         self.config = c
@@ -74,6 +90,16 @@ class Reads(Exact):
     def remarks(self, train: Iterable[Example], valid: Iterable[Example]) -> list[str]:
         """What is to be said of the data before anything is learnt from them; an error where nothing can be."""
         return []
+
+    def labels_of(self, example: Example) -> list[str]:
+        """The labels of an example, where a task has them."""
+        return []
+
+    def strangers(self, examples: Iterable[Example]) -> str:
+        """Names the labels that training never saw, and that can not be given; nothing where there are none."""
+        labels = Counter(label for example in examples for label in self.labels_of(example))
+        known = {label for label in labels if self.vocabulary.target.encode(label).ids != (UNKNOWN,)}
+        return strangers(known, labels, self.counted)
 
     def ask(self, columns: Sequence[str], folder: str) -> Item:
         return Item((*self.vocabulary.encode_source(columns).ids, self.last), ())

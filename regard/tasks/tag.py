@@ -6,7 +6,8 @@ the past has by then seen the whole token.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 
@@ -18,7 +19,7 @@ from torch.nn.utils.rnn import pad_sequence
 from regard import config
 from regard.data.batch import Batch, cut, pad
 from regard.data.ragged import ragged
-from regard.data.read import Example
+from regard.data.read import Columns, Example
 from regard.data.shards import Rows
 from regard.data.tokens import PAD, SPECIALS, TOKEN, UNKNOWN, Encoding
 from regard.data.vocabulary import Vocabulary
@@ -26,9 +27,9 @@ from regard.engine.engine import Engine, engine
 from regard.errors import DataError
 from regard.layers.crf import Chain
 from regard.models.model import Model
-from regard.score.spans import marks_spans, tagged
+from regard.score.spans import OUTSIDE, marks_spans, tagged
 from regard.tasks.loss import token_loss
-from regard.tasks.reading import Reads, best_rows, read_states
+from regard.tasks.reading import Reads, best_rows, read_states, strangers
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
 
 FIRST = len(SPECIALS)  # label
@@ -49,11 +50,33 @@ class Tag(Reads):
 
     scores: tuple[str, ...] = ("accuracy", "f1", "loss")
     why = "each token has its likeliest label"
+    counted = "tokens"
 
     def __init__(self, c: config.Config, vocabulary: Vocabulary) -> None:
         super().__init__(c, vocabulary)
         self.with_spans = marks_spans(vocabulary.target.decode([id]) for id in range(FIRST, vocabulary.target.size))
         self.scores = ("f1", "accuracy", "loss") if self.with_spans else ("accuracy", "loss")
+        # What was not read has no label of its own: O, or the most frequent one, so that every token has one.
+        self.filler = next(iter(vocabulary.target.encode(OUTSIDE).ids), UNKNOWN)
+        self.filler = FIRST if self.filler == UNKNOWN else self.filler
+
+    @property
+    def beyond(self) -> str:  # type: ignore[override]
+        """What is said of a text that was cut."""
+        return f"tokens beyond have the label {self.vocabulary.target.decode([self.filler])} unread"
+
+    def labels_of(self, example: Example) -> list[str]:
+        return (example.target or "").split()
+
+    def remarks(self, train: Iterable[Example], valid: Iterable[Example]) -> list[str]:
+        """Labels that are validated with and were never trained on."""
+        known, asked = (Counter(label for example in side for label in self.labels_of(example)) for side in
+                        (train, valid))  # fmt: skip
+        new = strangers(known, asked, "validation tokens")
+        return [f"warning: {new}"] if new else []
+
+    def columns(self) -> Columns:
+        return replace(super().columns(), tagged=True)
 
     # ── a text as numbers ────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -115,7 +138,7 @@ class Tag(Reads):
         """The likeliest labels of each text, best first."""
         self.refuse_search(wish)
         found = dict(self.labelled(model, items, wish.batch, wish.n_best))
-        return [self.named(found[i].best) for i in range(len(items))]
+        return [self.named(found[i], items[i]) for i in range(len(items))]
 
     def labelled(
         self, model: Model | Engine, items: Sequence[Item], batch: int, count: int
@@ -140,10 +163,11 @@ class Tag(Reads):
         scores = model.output(torch.cat(states)[None])[0].float()[:, FIRST:]
         return list(torch.split(scores, [len(each) for each in states]))
 
-    def named(self, best: Sequence[Labelled]) -> Answer:
-        made = []
-        for labels, log, lowest in best:
-            ids, sure = tuple(FIRST + label for label in labels), math.exp(log)
+    def named(self, found: Found, item: Item) -> Answer:
+        """The labels by their names; after what was read, one for each token that was cut off."""
+        made, missing = [], sum(label != PAD for label in item.target) - len(found.log_TV)
+        for labels, log, lowest in found.best:
+            ids, sure = (*(FIRST + label for label in labels), *(self.filler,) * missing), math.exp(log)
             text = self.vocabulary.target.decode(ids)
             made.append(Answer(text, log, sure, ids, probability=sure, lowest=math.exp(lowest)))
         return replace(made[0], alternatives=tuple(made))
@@ -161,7 +185,10 @@ class Tag(Reads):
         return made
 
     def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
-        words = [self.vocabulary.target.decode([id]) for id in answer.tokens]
+        """Of a text that was cut, the labels that were read off it."""
+        places = len(self.vocabulary.source.heads(item.source)) - 1
+        count = sum(label != PAD for label in item.target[:places])
+        words = [self.vocabulary.target.decode([id]) for id in answer.tokens[:count]]
         starts = accumulate([0, *(len(word) + 1 for word in words)])
         return tuple(Token(word, start, start + len(word), id)
                      for word, start, id in zip(words, starts, answer.tokens, strict=False))  # fmt: skip
@@ -181,7 +208,7 @@ class Tag(Reads):
         answers: dict[int, Answer] = {}
         total, known, unseen = 0.0, 0, 0
         for i, found in self.labelled(engine(model, precision), items, 64, 1):
-            answers[i] = self.named(found.best)
+            answers[i] = self.named(found, items[i])
             labels = [label for label in items[i].target if label != PAD][: len(found.log_TV)]
             foreseen = [
                 log_V[label - FIRST] for log_V, label in zip(found.log_TV, labels, strict=True) if label >= FIRST

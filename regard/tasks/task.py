@@ -160,6 +160,12 @@ class Evaluation:
     facts: dict[str, float] = field(default_factory=dict)  # loss, perplexity, forced and free token accuracy, …
     answers: tuple[Answer, ...] = ()  # the outputs with how sure they are, of tasks that know right from wrong
     confusion: Confusion | None = None  # of tasks whose outputs are labels
+    mute: dict[str, str] = field(default_factory=dict)  # metrics that say nothing here, and why; they are not shown
+
+    @property
+    def telling(self) -> list[Metric]:
+        """The metrics that say something of these examples."""
+        return [metric for name, metric in self.metrics.items() if name not in self.mute]
 
 
 class Task(Protocol):

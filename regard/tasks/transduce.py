@@ -22,7 +22,7 @@ from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, Sources, engine
 from regard.errors import UsageError
 from regard.models.model import Model
-from regard.score import TRANSDUCE, corpus_scores, perplexity, position_accuracy
+from regard.score import TRANSDUCE, corpus_scores, mute, perplexity, position_accuracy
 from regard.search.beam import Live, beam
 from regard.search.constrain import Constraint, constraint
 from regard.search.rules import Demands, Rules, demands
@@ -312,7 +312,7 @@ class Transduce(Exact):
             "exposure_gap": forced.accuracy - free,
         }
         metrics = corpus_scores(outputs, references, samples=1000 if intervals else 0)
-        return Evaluation(metrics, tuple(outputs), facts, tuple(answers))
+        return Evaluation(metrics, tuple(outputs), facts, tuple(answers), mute=mute(references))
 
     @torch.inference_mode()
     def forced(self, model: Model, items: Sequence[Item]) -> Judged:

@@ -175,7 +175,7 @@ def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> Non
     took = time.monotonic() - started
     crew.stop.ending = took * (LAST + last_scoring(data))
     crew.keep.offer(model, step, figure(found, deciding(data.config, data.task)), newer=not name)  # a mean is no newer
-    crew.report.validated(entry(found, step, name), samples(part, found, data.task), crew.keep, took)
+    crew.report.validated(entry(found, step, name, crew.keep.metric), samples(part, found, data.task), crew.keep, took)
 
 
 def last_scoring(data: Prepared) -> float:
@@ -209,10 +209,12 @@ def figure(found: Evaluation, metric: str) -> float:
     return found.metrics[metric].value if metric in found.metrics else found.facts[metric]
 
 
-def entry(found: Evaluation, step: int, name: str) -> dict[str, Any]:
+def entry(found: Evaluation, step: int, name: str, decides: str) -> dict[str, Any]:
+    """A line of the log; metrics that say nothing of these examples are left out, unless one of them decides."""
     line: dict[str, Any] = {"step": step, "weights": name} if name else {"step": step}
     for key, metric in found.metrics.items():
-        line[f"valid_{key}"] = metric.value
+        if key not in found.mute or key == decides:
+            line[f"valid_{key}"] = metric.value
     return line | {f"valid_{key}": value for key, value in found.facts.items()}
 
 

@@ -34,10 +34,10 @@ from regard.training.store import Contents, Items, changed, hashes, missing, rea
 HELD_OUT = 0.05  # of the sources, where no validation file is given …
 FEWEST, MOST = 50, 1000  # … but within these bounds, and never more than a fifth
 ENOUGH = int(MOST / HELD_OUT) + 1  # different sources beyond which as many are held out, whatever their number
+BYTES = 256  # that spell what a vocabulary of characters does not hold
 PORTION = 4096  # examples turned into numbers at a time …
 PICTURES = 64  # … and pictures …
 TOKENS = 1 << 20  # … and tokens of running text, about
-MANY = 0.01  # of the tokens, from which on it is told that a kept vocabulary does not know them
 
 __all__ = ["Part", "Prepared", "changed", "hashes", "missing", "prepare", "reopen"]
 
@@ -120,8 +120,8 @@ def fill(
     told = Contents(parts[0].layout, parts[1].layout, train.table.path, valid.table.path, digest.hexdigest(),
                     stored.vocabulary_hash(vocabulary), files)  # fmt: skip
     stored.seal(store, told, [each for part in parts for each in part.written])
-    if known is not None and parts[0].unknown >= MANY:
-        notes.append(f"warning: {path}: {100 * parts[0].unknown:.0f} % of the source's tokens are unknown to the model "
+    if known is not None and parts[0].unknown:
+        notes.append(f"warning: {path}: {100 * parts[0].unknown:.2g} % of the source's tokens are unknown to the model "
                      "that this run starts from")  # fmt: skip
     return vocabulary, [*notes, *(note for part in parts for note in part.notes)]
 
@@ -212,7 +212,10 @@ def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> t
     if c.task == "generate" and is_running(path, c.data.source):
         return text_sides(c, path, valid_path, store)
     columns = Columns(
-        c.data.source, None if c.task in ("fill", "generate") else c.data.target, within=c.task == "extract"
+        c.data.source,
+        None if c.task in ("fill", "generate") else c.data.target,
+        within=c.task == "extract",
+        tagged=c.task == "tag",
     )
     division = Division()
     table = spool(path, store / "train.spool", columns, c.data.skip_bad, None if valid_path else division.add)
@@ -286,7 +289,8 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
         digest.update("".join(map(imprint, portion)).encode())
         if rows is None:
             continue
-        unknown, tokens = unknown + int((rows.source.ids == UNKNOWN).sum()), tokens + len(rows.source.ids)
+        read = rows.target if c.task == "generate" else rows.source
+        unknown, tokens = unknown + unlearnt(read.ids, vocabulary.source), tokens + len(read.ids)
         fits = np.ones(len(rows), np.bool_) if asked.any_length else fitting(rows, c.limits)
         writer.add(rows.rows(fits))
         if texts is not None:
@@ -296,6 +300,13 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     written = [*writer.written, *([texts.close()] if texts is not None else [])]
     notes = [*skipped(side, bad), *left_out(side, sum(layout.counts), c, len(bad))]
     return Numbered(layout, written, notes, unknown / max(1, tokens))
+
+
+def unlearnt(ids: NDArray[Any], known: Tokenizer) -> int:
+    """How many tokens a vocabulary was not learnt with: unknown words, bytes of characters that it does not hold."""
+    first = known.pieces.first
+    spelled = (ids >= first) & (ids < first + BYTES) if known.kind == "characters" else np.zeros(len(ids), np.bool_)
+    return int(((ids == UNKNOWN) | spelled).sum())
 
 
 def portion_size(c: config.Config) -> int:
@@ -363,7 +374,9 @@ def skipped(side: Side, bad: list[str]) -> list[str]:
     """A note on the examples that could not be used, or an error if none could."""
     if bad and len(bad) == len(side):
         raise DataError(f"{bad[0]}\n{side.table.path}: none of {len(side)} examples can be used")
-    return [f"{len(bad)} of {len(side)} examples can not be used; skipped. The first: {bad[0]}"] if bad else []
+    if not bad:
+        return []
+    return [f"warning: {len(bad)} of {len(side)} examples can not be used; skipped. The first: {bad[0]}"]
 
 
 def left_out(side: Side, kept: int, c: config.Config, bad: int = 0) -> list[str]:
@@ -373,4 +386,4 @@ def left_out(side: Side, kept: int, c: config.Config, bad: int = 0) -> list[str]
     if not kept:
         raise DataError(f"{path}: all {len(side)} examples are longer than {bounds}")
     dropped = len(side) - kept - bad
-    return [f"{path}: {dropped} examples left out: longer than {bounds}"] if dropped else []
+    return [f"warning: {path}: {dropped} examples left out: longer than {bounds}"] if dropped else []

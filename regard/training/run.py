@@ -2,6 +2,7 @@
 
 import json
 import warnings
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -58,6 +59,7 @@ from regard.training.transfer import Body, frozen, kept_weights, origin, put, re
 from regard.training.update import out_of_memory
 from regard.view.terminal import console
 
+WARNING = "warning: "  # how a note begins that is more than a note
 MUCH = 20_000_000  # bytes of data that take longer than a person waits without a word
 
 
@@ -118,7 +120,9 @@ def train(
             refuse_others(folder, force)
             say(scene)
             data = prepared(c, path, valid, store, scene, None if body is None else body.vocabulary.source)
-            ready = begin(replace(data, notes=[*notes, *data.notes]), (path, valid, command), scene, body)
+            data = replace(data, notes=[*notes, *data.notes])
+            warn(scene, data.notes)
+            ready = begin(data, (path, valid, command), scene, body)
         team.wait()  # until the first has written what all read
         return go(ready if team.first else opened(scene), scene)
 
@@ -155,8 +159,19 @@ def surprising(c: config.Config, notes: tuple[str, ...]) -> bool:
 
 def say(scene: Scene) -> None:
     """What is known before the data are read."""
-    for line in () if scene.quiet else scene.told:
-        console(scene.quiet).print(escape(line), markup=False, highlight=False, soft_wrap=True)
+    if not scene.quiet:
+        show(scene.told)
+
+
+def warn(scene: Scene, notes: Iterable[str]) -> None:
+    """Warnings are for those too who want to hear nothing else."""
+    if scene.quiet:
+        show(note for note in notes if note.startswith(WARNING))
+
+
+def show(lines: Iterable[str]) -> None:
+    for line in lines:
+        console().print(escape(line), markup=False, highlight=False, soft_wrap=True)
 
 
 def reading(path: str, quiet: bool) -> AbstractContextManager[object]:

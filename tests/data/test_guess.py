@@ -10,8 +10,8 @@ import pytest
 from regard import config
 from regard.data import builtin
 from regard.data.guess import Guess, configured, guess
-from regard.data.read import Columns
-from regard.errors import ConfigError
+from regard.data.read import Columns, read
+from regard.errors import ConfigError, DataError
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 Write = Callable[[str, str], str]
@@ -149,9 +149,41 @@ def test_tags(write: Write) -> None:
     assert guess(write("x.tsv", nbsp)).task == "tag"
 
 
+def test_one_bad_line_among_few_tagged_ones_is_left_to_the_reader(write: Write) -> None:
+    rows = "".join(
+        f"i want {dish} at {hour}\tO O B O B\n" for dish in ("rice", "soup") for hour in ("ten", "six", "two")
+    )
+    path = write("x.tsv", rows + "i want stew\tO O\n")
+    assert guess(path).task == "tag"
+    with pytest.raises(DataError, match=r"x\.tsv:7: found 3 tokens and 2 labels"):
+        read(path, guess(path).asked(Columns()))
+    assert guess(write("y.tsv", rows + "i want stew\tO O\nstew\tO O\n")).task != "tag"
+
+
 def test_as_many_kinds_as_words_are_a_translation(write: Write) -> None:
     rows = "".join(f"{a}{b} x{b}{a}\t{b}{a}y z{a}{b}\n" for a in "abcdefgh" for b in "abcdefgh")
     assert guess(write("x.tsv", rows)).task == "transduce"
+
+
+def test_examples_are_counted_once_and_that_is_said(write: Write) -> None:
+    found = guess(write("x.tsv", labelled(40, 2) * 2))
+    assert "2 different targets in 40 different examples" in found.why[0]
+
+
+def test_one_label_alone_is_said(write: Write) -> None:
+    found = guess(write("x.tsv", labelled(40, 1)))
+    assert found.task == "transduce"
+    assert any(line.startswith('warning: all 40 targets are "label0": one label alone') for line in found.why)
+
+
+def test_a_first_line_that_looks_like_a_header_is_said(write: Write) -> None:
+    rows = labelled(40, 2)
+    (told,) = (line for line in guess(write("x.tsv", "utterance\tkind\n" + rows)).why if "header" in line)
+    assert told.startswith("warning: the first line, utterance, kind, is read as an example")
+    assert "--source utterance --target kind" in told
+    words = "".join(f"wort{i}\tword{i}\n" for i in range(40))  # none comes again, and the first is no exception
+    for text in (rows, words, "some text\tlabel0\n" + rows, "text\tlabel\n" + rows):
+        assert not any("looks like a header" in line for line in guess(write("y.tsv", text)).why)
 
 
 def test_running_text(write: Write) -> None:
@@ -218,6 +250,32 @@ def test_paths_of_pictures(write: Write, tmp_path: Path) -> None:
     assert guess(write("z.tsv", "gone.png\ta dog\nlost.png\ta cat\n")).task == "transduce"
     three = write("w.tsv", "x\t1.png\ta dog\ny\t2.JPG\ta cat\n")
     assert summary(guess(three)) == ("caption", "2", "3")
+
+
+@pytest.mark.parametrize("header", ["image\tcaption", "file\ttext", "path of it\twhat it shows"])
+def test_pictures_below_a_header_of_any_name(write: Write, tmp_path: Path, header: str) -> None:
+    """Few rows, many words, some pictures gone: neither tags nor labels, and the reader names what is missing."""
+    for name in ("red square 1.png", "blue square 2.png"):
+        (tmp_path / name).write_bytes(b"")
+    rows = "".join(f"{c} square {i}.png\ta {c} square\n" for c, i in [("red", 1), ("blue", 2), ("red", 3), ("blue", 4)])
+    found = guess(write("x.tsv", f"{header}\n{rows}"))
+    assert found.task == "caption"
+    assert found.source in [(), tuple(header.split("\t")[:1])]
+    made = configured(write("x.tsv", f"{header}\n{rows}"), "caption", None, [])
+    table = read(write("x.tsv", f"{header}\n{rows}"), Columns(made.config.data.source, made.config.data.target))
+    assert [example.line for example in table.examples] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("task", ["classify", "transduce", "tag", "embed", "fill", "generate"])
+def test_pictures_are_not_read_as_text(write: Write, tmp_path: Path, task: str) -> None:
+    (tmp_path / "1.png").write_bytes(b"")
+    path = write("x.tsv", "1.png\ta dog\n2.png\ta cat\n")
+    with pytest.raises(ConfigError, match=rf"the source holds pictures, and the task {task} reads .* --task caption"):
+        configured(path, None, None, [f"task={task}"])
+    with pytest.raises(ConfigError, match="--task caption"):
+        configured(str(tmp_path), None, None, [f"task={task}"])
+    words = ["task=fill", "data.source=2"]
+    assert configured(path, None, None, words).config.task == "fill"
 
 
 def test_rows_of_an_archive(write: Write, tmp_path: Path) -> None:
@@ -300,3 +358,27 @@ def test_pictures_have_settings_that_nothing_else_has() -> None:
         with pytest.raises(ConfigError, match="reads no pictures"):
             config.resolve("rnn", None, [word])
         assert config.resolve("caption", None, [word]).task == "caption"
+
+
+@pytest.mark.parametrize(
+    ("task", "words", "idle"),
+    [
+        ("classify", ["search.beam=4", "search.length_penalty=0.5"], ["search.beam", "search.length_penalty"]),
+        ("classify", ["tokens.source=bpe", "tokens.target=words"], ["tokens.target"]),
+        ("classify", ["tokens.source=bpe", "tokens.target=bpe"], []),  # --tokens bpe
+        ("classify", ["fill.share=0.3", "data.max_target=9"], ["fill.share", "data.max_target"]),
+        ("fill", ["fill.share=0.3"], []),
+        ("generate", ["data.max_source=9", "search.length_extra=9"], ["search.length_extra", "data.max_source"]),
+        ("transduce", ["data.max_source=9", "search.beam=4", "fill.mask=0.5"], ["fill.mask"]),
+        ("classify", ["search.beam=1"], []),  # as it is anyway
+    ],
+)
+def test_settings_that_do_nothing_are_told(write: Write, task: str, words: list[str], idle: list[str]) -> None:
+    made = configured(write("x.tsv", labelled(40, 2)), None, None, [f"task={task}", *words])
+    told = [line.split()[1] for line in made.why if f"does nothing for the task {task}: " in line]
+    assert sorted(told) == sorted(idle)
+
+
+def test_what_a_preset_says_is_nobody_s_mistake(write: Write) -> None:
+    made = configured(write("x.tsv", labelled(40, 2)), "vaswani2017", None, ["task=classify"])
+    assert not any("does nothing" in line for line in made.why)

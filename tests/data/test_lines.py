@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from regard.data.lines import Format, Layout, Objects, Output, Table, Whole, bundles
+from regard.data.lines import Commas, Format, Layout, Objects, Output, Table, Whole, bundles, header_of_commas
 from regard.errors import DataError, RegardError, UsageError
 
 
@@ -107,12 +107,17 @@ def test_what_a_format_is_guessed_from() -> None:
     assert isinstance(suited(Layout(columns=("2",)), '{"a": 1}'), Table)
     assert isinstance(suited(Layout("tsv", ("a",)), '{"a": 1}'), Table)
     assert isinstance(suited(Layout("jsonl"), names=("date",)), Objects)
+    assert isinstance(suited(Layout(columns=("a",)), 'a,"b"'), Commas)
+    assert isinstance(suited(Layout(columns=("2",)), '"x, y",b'), Commas)
+    assert isinstance(suited(Layout("csv", ("1",)), "a,b"), Commas)
+    assert not isinstance(suited(Layout(columns=("c",)), "a,b"), Commas)
+    assert not isinstance(suited(Layout(columns=("a",)), "a\tb,c"), Commas)
 
 
 @pytest.mark.parametrize(
     ("layout", "said"),
     [
-        (lambda: Layout("csv"), '--format "csv": expected lines, tsv, jsonl'),
+        (lambda: Layout("xml"), '--format "xml": expected lines, tsv, csv, jsonl, conll'),
         (lambda: Layout("lines", ("a",)), "with --format lines all is read"),
         (lambda: Layout("tsv", ("0",)), "numbers from 1"),
         (lambda: Layout("tsv", ("a", "")), "numbers from 1"),
@@ -200,3 +205,34 @@ def test_whole_lines() -> None:
     assert Whole().read("a\tb") == ("a", "b")
     assert Whole().write("a", Output(("x\ny", "z"))) == "x y\tz"
     assert Whole().write("a", Output((), {"text": "\u2028"})) == '{"text": "\\u2028"}'
+
+
+# ── commas ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_csv_is_read_and_written_as_it_stands() -> None:
+    table = suited(Layout(columns=("date",)), "id,date")
+    assert table.head("id,date") == "id,date,output"
+    assert table.read('7,"9 May, 2018"') == ("9 May, 2018",)
+    assert table.read('7,"the ""ninth"""\r') == ('the "ninth"',)
+    assert table.write('7,"9 May, 2018"', Output(("2018-05-09",))) == '7,"9 May, 2018",2018-05-09'
+    assert table.write("7,x", Output(('a "b", c',))) == '7,x,"a ""b"", c"'
+    assert json.loads(table.write("7,x", Output((), {"a": 1}))[5:-1].replace('""', '"')) == {"a": 1}
+    assert table.write("7", Output(("y",))) == "7,,y"
+    assert table.write("7,x,z", Output(("y",))) == "7,x,y,z"
+    assert table.surplus("7,x,z") == "3 columns, the header has 2"
+    assert table.write("", Output(("",))) == ""
+
+
+def test_a_row_that_goes_on_in_the_next_line_is_told() -> None:
+    table = suited(Layout("csv", ("1",)))
+    with pytest.raises(DataError, match="found a quote that is not closed on its line"):
+        table.read('"a')
+    assert table.write('"a', Output(("",))) == '"""a",'
+    assert table.read('"' + "a" * 200_000 + '",b') == ("a" * 200_000,)
+
+
+def test_headers_of_a_csv_are_seen() -> None:
+    assert header_of_commas("text,label") == ["text", "label"]
+    for line in ("text", "well, label", "text\tlabel", '"text,label'):
+        assert header_of_commas(line) == []

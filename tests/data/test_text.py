@@ -75,7 +75,7 @@ def test_bad_lines_are_named_or_left_out(tmp_path: Path) -> None:
     found = read_text(str(path), Cut(100), skip_bad=True)
     assert [page.target for page in found.examples] == ["good\nalso good\n"]
     assert found.skipped == 1
-    assert found.notes == [f"{path}: 1 bad lines left out"]
+    assert found.notes == [f"warning: {path}: 1 bad lines left out"]
     path.write_bytes(b"\xff")
     with pytest.raises(DataError, match="found nothing that can be read, expected text"):
         read_text(str(path), Cut(100), skip_bad=True)

@@ -20,6 +20,7 @@ from regard.score import (
     accuracy,
     corpus_scores,
     edit_distance,
+    mute,
     paired_test,
     perplexity,
     position_accuracy,
@@ -288,3 +289,9 @@ def test_sacrebleu_and_torch_are_not_imported_before_they_are_needed() -> None:
     program = "import sys, regard.score; print([name for name in ('sacrebleu', 'torch') if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_bleu_says_nothing_where_no_reference_has_four_words() -> None:
+    assert "four words" in mute([["a b c"], ["one two"]])["bleu"]
+    assert mute([["a b c"], ["one two", "one two three four"]]) == {}
+    assert mute([["2018-05-12, noon"]]) == {}  # signs are words of their own

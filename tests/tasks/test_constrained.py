@@ -282,5 +282,5 @@ def test_likelihood_is_that_of_the_free_model(make: Callable[[str], Made]) -> No
 @pytest.mark.parametrize("wish", [Wish(pattern="a"), Wish(choices=("a",)), Wish(required=("a",))])
 def test_holes_are_filled_without(make: Callable[[str], Made], wish: Wish) -> None:
     made = make("characters")
-    with pytest.raises(UsageError, match="only --n-best and --batch apply"):
+    with pytest.raises(UsageError, match="only --n-best, --batch, --json"):
         Fill(made.task.config, made.task.vocabulary).answer(made.model, [], wish, [])

@@ -1,6 +1,7 @@
 """Hidden tokens: which are hidden and behind what, and how holes are filled."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -260,3 +261,42 @@ def test_an_empty_column_stays_a_column(columns: tuple[str, str]) -> None:
     c = config.resolve("encoder", None, WORDS)
     task = Fill(c, learn([Example(("ab", "ab"), None, 1)], c, [False, False]))
     assert task.spell(list(task.ask(columns, ".").source)).text == "\t".join(columns)
+
+
+# ── spaces ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+SAID = ["wake me at noon", "wake me at seven", "call me at noon", "call us, us"] * 3
+
+
+def subwords(kind: str) -> tuple[Fill, Model]:
+    c = config.resolve("encoder", None, [*WORDS, f"tokens.source={kind}", "tokens.size=300"])
+    vocabulary = learn([Example((text,), None, 1) for text in SAID], c, [False])
+    return Fill(c, vocabulary), build(c, vocabulary.source.size, vocabulary.target.size, seed=1).eval()
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+@pytest.mark.parametrize("text", ["wake me at [mask]", "[mask] me at noon", "wake [mask] at noon", "call us[mask] us",
+                                  "[mask] me [mask] noon", "wake[mask]"])  # fmt: skip
+def test_a_hole_takes_the_space_before_it(kind: str, text: str) -> None:
+    """Around a hole stand the tokens that stand in the whole text: no lone space, and none too many."""
+    fill, model = subwords(kind)
+    asked = fill.ask([text], ".")
+    whole = [fill.vocabulary.source.encode(each).ids for each in SAID]
+    assert "␣" not in [fill.vocabulary.source.token(id) for id in asked.source]
+    known = {ids[at : at + 2] for ids in whole for at in range(len(ids))}
+    pairs = zip(asked.source[:-2], asked.source[1:-1], strict=True)
+    assert all(pair in known for pair in pairs if MASK not in pair)
+    for answer in fill.answer(model, [asked], Wish(n_best=5), [0])[0].alternatives:
+        before, after = text.split("[mask]")[0], text.split("[mask]")[-1]
+        assert answer.text.startswith(before)
+        assert answer.text.endswith(after)
+        filled = answer.text[len(before) : len(answer.text) - len(after)]
+        assert filled == filled.lstrip(" ")
+        assert filled
+
+
+def test_a_hole_that_was_cut_away_asks_for_nothing() -> None:
+    fill, model = subwords("bpe")
+    asked = fill.ask(["wake me at [mask] and [mask]"], ".")
+    cut = replace(asked, source=(*asked.source[:5], END))
+    assert len(fill.answer(model, [cut], Wish(n_best=2), [0])[0].alternatives) >= 1

@@ -21,6 +21,7 @@ from regard.tasks.choose import deciding
 from regard.tasks.tag import Tag
 from regard.tasks.task import Item, Wish
 from regard.trained import Trained
+from regard.training.prepare import prepare
 
 SIZE = ["encoder.width=16", "train.warmup=5"]
 TEXTS = ["the cat saw Ann Bee", "Ann Bee ran", "a\u00a0b the 猫 ran", "the the cat"]
@@ -84,12 +85,29 @@ def test_only_the_first_column_is_labelled() -> None:
     assert sum(label != PAD for label in tag.ask(["the cat", "in French"], ".").target) == 2
 
 
-def test_what_was_cut_has_no_label() -> None:
-    tag, model = made("data.max_source=12")
+@pytest.mark.parametrize("crf", ["true", "false"])
+def test_what_was_cut_has_a_label_too(crf: str) -> None:
+    """One label for each token, always; what stands for those that were not read is said."""
+    tag, model = made("data.max_source=12", f"head.crf={crf}")
     trained = Trained(tag.config, tag.vocabulary, model)
-    with pytest.warns(UserWarning, match="text 1: .* tokens, cut to 12"):
-        answer = trained.run(["the cat saw Ann Bee"])[0]
-    assert len(answer.text.split()) == 3  # the spelled words that begin within twelve tokens
+    with pytest.warns(UserWarning, match="text 1: .* tokens, cut to 12 .*; tokens beyond have the label O unread"):
+        answer = trained.run(["the cat saw Ann Bee"], wish=Wish(n_best=3))[0]
+    for each in answer.alternatives:
+        assert len(each.text.split()) == len(each.tokens) == 5
+        assert each.text.split()[3:] == ["O", "O"]  # three spelled words begin within twelve tokens
+
+
+def test_what_was_cut_is_not_looked_at() -> None:
+    tag, model = made("data.max_source=12")
+    with pytest.warns(UserWarning, match="cut to 12"):
+        record = Trained(tag.config, tag.vocabulary, model).look("the cat saw Ann Bee")
+    assert len(record.target) == len(record.probabilities) == 3
+
+
+def test_without_an_outside_the_most_frequent_label_stands_for_what_was_cut() -> None:
+    c = config.resolve("rnn-attention", None, ["task=tag"])
+    tag = Tag(c, learn([Example(("the cat ran",), "D N N", 1)], c, [False]))
+    assert tag.vocabulary.target.decode([tag.filler]) == "N"
 
 
 # ── wrong input ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -100,6 +118,43 @@ def test_unequal_counts_are_told_with_file_line_and_both(tmp_path: Path) -> None
     path.write_text("the cat\tO N\nthe\tO\nthe cat ran\tO N\na b\tO O\n" * 2, encoding="utf-8")
     with pytest.raises(DataError, match=r"bad.tsv:3: found 3 tokens and 2 labels, expected as many of each"):
         regard.train(path, settings=["task=tag", *SIZE, "train.steps=20"])
+
+
+def test_a_bad_line_that_would_be_held_out_is_skipped_too(tmp_path: Path) -> None:
+    """Bad lines are gone before anything is held out: else nothing would be left to validate with."""
+    lines = [f"the cat {i}\tO N O" for i in range(4)]
+    c = config.resolve("rnn-attention", None, ["task=tag", "data.skip_bad=true"])
+    for place in range(5):
+        (tmp_path / "few.tsv").write_text("\n".join([*lines[:place], "the cat\tO", *lines[place:]]), encoding="utf-8")
+        found = prepare(c, str(tmp_path / "few.tsv"), None, tmp_path / f"store-{place}")
+        assert len(found.train.items) + len(found.valid.items) == 4
+        assert any(note.startswith("warning: 1 of 5 lines can not be used: 1 × another number") for note in found.notes)
+
+
+@pytest.mark.no_shapes
+def test_labels_that_training_never_saw_are_named(tmp_path: Path) -> None:
+    (tmp_path / "train.tsv").write_text("".join(f"the cat {i}\tO N O\n" for i in range(8)), encoding="utf-8")
+    (tmp_path / "valid.tsv").write_text("a cat\tX N\nb cat\tX Y\n", encoding="utf-8")
+    c = config.resolve("rnn-attention", None, ["task=tag", *SIZE])
+    found = prepare(c, str(tmp_path / "train.tsv"), str(tmp_path / "valid.tsv"), tmp_path / "store")
+    told = '3 validation tokens have labels that no training example has, and count as wrong: "X", "Y"'
+    assert f"warning: {told}" in found.notes
+    model = Trained(c, found.vocabulary, build(c, found.vocabulary.source.size, found.vocabulary.target.size))
+    with pytest.warns(UserWarning, match='valid.tsv: 3 tokens have labels that no training example has.*"X", "Y"'):
+        model.score(tmp_path / "valid.tsv")
+
+
+# ── a token and its label on each line ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.no_shapes
+def test_a_file_with_a_token_on_each_line_is_trained_on_and_scored(tmp_path: Path) -> None:
+    lines = [f"{a}\tO\n{b}\tB-x\n" for a in ("the", "a", "my", "one") for b in ("cat", "dog", "hen", "cow", "pig")]
+    (tmp_path / "x.conll").write_text("\n".join(lines), encoding="utf-8")
+    model = regard.train(tmp_path / "x.conll", settings=[SIZE[0], "train.steps=3"])
+    assert model.config.task == "tag"
+    assert len(model.score(tmp_path / "x.conll").outputs) == 20
+    assert len(model("the cat").split()) == 2
 
 
 @pytest.mark.parametrize(
@@ -126,7 +181,7 @@ def test_spelled_words_are_never_written(task: str) -> None:
 
 def test_nothing_is_searched_for() -> None:
     tag, model = made()
-    with pytest.raises(UsageError, match="only --n-best and --batch apply to the task tag"):
+    with pytest.raises(UsageError, match=r"only --n-best, --batch, --json, .* apply to the task tag"):
         tag.answer(model, [tag.ask(["the"], ".")], Wish(prefix="O"), [0])
 
 

@@ -123,7 +123,10 @@ def test_over_long_examples_are_left_out_and_counted(prepared: Prepare, write: W
     found = prepared(train, "data.max_source=4", "data.max_target=4", valid=write("b\tb\n", "valid.tsv"))
     assert sources(found) == ["abcd", "ab"]
     assert len(found.train.items) == 2
-    assert f"{train}: 2 examples left out: longer than data.max_source=4 or data.max_target=4 tokens" in found.notes
+    assert (
+        f"warning: {train}: 2 examples left out: longer than data.max_source=4 or data.max_target=4 tokens"
+        in found.notes
+    )
 
 
 def test_all_too_long(prepared: Prepare, write: Write) -> None:

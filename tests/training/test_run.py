@@ -25,6 +25,24 @@ def quick(*words: str, preset: str = "rnn-attention") -> config.Config:
     return config.resolve(preset, None, [*QUICK, *words])
 
 
+# ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_warnings_are_shown_to_whoever_wants_to_hear_nothing_else(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "train.tsv").write_text("".join(f"s{i}\tt{i}\n" for i in range(20)) + "s" * 90 + "\tt\n" + "bad\n")
+    (tmp_path / "valid.tsv").write_text("s1\tt1\nx\ty\n")
+    words = quick("data.max_source=20", "data.skip_bad=true")
+    notes = ("task transduce: said by nobody", "warning: of the guess")
+    train(words, str(tmp_path / "train.tsv"), str(tmp_path / "valid.tsv"), None, quiet=True, notes=notes)
+    told = capsys.readouterr().err.splitlines()
+    assert [line for line in told if not line.startswith("warning: ")] == []
+    for what in ("of the guess", "1 of 22 lines can not be used", "1 of 2 sources are in the training file too",
+                 "1 examples left out"):  # fmt: skip
+        assert sum(what in line for line in told) == 1
+
+
 # ── what is in the folder ────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -81,12 +99,39 @@ def test_card(copy_folder: Path, copy_file: Path) -> None:
     assert "seed 0" in text
     assert f"torch {torch.__version__}" in text
     assert f"regard {regard.__version__}" in text
-    assert re.search(r"\| BLEU \|.*`nrefs:1\\\|.*version:", text, re.IGNORECASE)
+    assert re.search(r"\| chrf \|.*`nrefs:1\\\|.*version:", text, re.IGNORECASE)
+    assert "| bleu |" not in text
+    assert "bleu is left out: no reference has four words" in text
     assert "command: `regard.train`" in text
     assert "84 training and 84 validation examples" in text
     assert "sources are in the training file too" in text
     assert "exposure gap" in text
     assert "300 steps" in text
+
+
+CARDS = {  # what a card of each task says, and what it does not
+    "classify": (["`rnn-attention` (recurrent", "a label", "% that would be right if", "## Confusions", "2 labels"],
+                 ["beam", "looks up", "→ characters"]),
+    "tag": (["a label", "labels that training never saw"], ["beam", "looks up"]),
+    "embed": (["regard embed FOLDER <", "different texts among which"], ["regard run", "beam"]),
+    "fill": (["[mask]", "tokens that were hidden"], ["beam", "→"]),
+    "generate": (["--sample", "without its encoder"], ["beam", "→"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("task", CARDS)
+def test_cards_of_other_tasks_speak_of_what_is_there(tmp_path: Path, task: str) -> None:
+    texts, labels = ["the cat sat", "a dog ran off", "cats sit"], ["B O O O", "B O O O O", "B O O"]
+    targets = {"tag": [labels[i % 3] for i in range(20)], "classify": [f"l{i % 2}" for i in range(20)]}
+    lines = [f"{texts[i % 3]} {i}\t{targets.get(task, texts * 7)[i]}\n" for i in range(20)]
+    (tmp_path / "x.tsv").write_text("".join(lines), encoding="utf-8")
+    words = [word for word in QUICK if not word.startswith("encoder" if task == "generate" else "decoder")]
+    c = config.resolve("rnn-attention", None, [f"task={task}", *words])
+    train(c, str(tmp_path / "x.tsv"), None, tmp_path / "m", quiet=True)
+    card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8").split("- seed 0")[0]
+    said, unsaid = CARDS[task]
+    assert [text for text in said if text not in card] == []
+    assert [text for text in unsaid if text in card] == []
 
 
 def test_config_in_the_folder_is_the_one_that_was_used(copy_folder: Path) -> None:

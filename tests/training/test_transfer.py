@@ -19,10 +19,12 @@ from torch import Tensor
 import regard
 from regard import config
 from regard.data.read import Example
+from regard.data.tokens import Tokenizer
 from regard.data.vocabulary import learn
 from regard.errors import ConfigError, FolderError, MissingError, RegardError, UsageError
 from regard.models.build import build
 from regard.training import home, run
+from regard.training.prepare import prepare
 from regard.training.run import resume, train
 from regard.training.transfer import Body, kept_names, read_body, resolve
 
@@ -321,6 +323,18 @@ def test_words_that_the_body_does_not_know_are_told(
     regard.train(new, new, settings=CLASSIFY, start_from=tmp_path / "b", quiet=False)
     said = " ".join(capfd.readouterr().err.split())
     assert "14 % of the source's tokens are unknown to the model that this run starts from" in said  # 1 of 7, ends too
+
+
+def test_characters_that_the_body_does_not_know_are_told_however_few(place: Path, tmp_path: Path) -> None:
+    (tmp_path / "old.txt").write_text("abcd\nbcda\n" * 9, encoding="utf-8")
+    rows = "".join(f"{'abcd' * 30}\tx\n{'dcba' * 30}\ty\n" for _ in range(9))
+    c = config.resolve("encoder", None, ["task=classify"])
+    known = Tokenizer.learn(["abcd"], "characters")
+    for text, share in ((rows + "abz\tx\n" + "é\ty\n", "0.14 %"), (rows, "")):
+        (tmp_path / "new.tsv").write_text(text, encoding="utf-8")
+        found = prepare(c, *[str(tmp_path / "new.tsv")] * 2, tmp_path / f"store{len(text)}", known)
+        told = [note for note in found.notes if "unknown to the model that this run starts from" in note]
+        assert [share in note and note.startswith("warning: ") for note in told] == [True] * bool(share)
 
 
 def test_tags_that_the_body_does_not_know(place: Path, filled: Path, tmp_path: Path) -> None:
