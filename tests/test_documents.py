@@ -3,6 +3,8 @@
 import importlib.util
 import os
 import re
+import shlex
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -32,8 +34,20 @@ def commands() -> list[tuple[str, str]]:
     return found
 
 
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])
+
+
+SERVERS: list[subprocess.Popen[str]] = []
+PORT = free_port()  # in place of 8000, where somebody else may listen
+
+
 def shortened(command: str) -> str:
     """The same command with fewer steps; a test is no place to train to the end."""
+    command = command.replace("127.0.0.1:8000", f"127.0.0.1:{PORT}").replace("curl -s ", "curl -sf ")
+    if re.search(r"\bregard serve\b", command):
+        return f"{command} --port {PORT}"
     if re.search(r"\bregard (train|demo)\b", command):
         return command + SHORT
     return command.replace("-n 10000", "-n 300").replace("-n 1000", "-n 40")
@@ -57,10 +71,27 @@ def run(command: list[str], place: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
 
 
-def test_every_command_of_the_pages_runs(place: Path) -> None:
+def served(command: str, place: Path, request: pytest.FixtureRequest) -> None:
+    """A server beside the commands that follow; another takes the place of the one before."""
+    for before in SERVERS:
+        before.terminate()
+        before.wait(30)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    program = [sys.executable, "-m", *shlex.split(command)]
+    SERVERS[:] = [subprocess.Popen(program, cwd=place, env=environment, stderr=subprocess.PIPE, text=True)]
+    request.addfinalizer(SERVERS[0].kill)
+    assert SERVERS[0].stderr is not None
+    said = [SERVERS[0].stderr.readline() for _ in range(3)]
+    assert any("serving at" in line for line in said), said
+
+
+def test_every_command_of_the_pages_runs(place: Path, request: pytest.FixtureRequest) -> None:
     shown = [(page, command) for page, command in commands() if not command.startswith("make ")]
     assert len(shown) >= 10
     for page, command in shown:
+        if command.startswith("regard serve"):
+            served(shortened(command), place, request)
+            continue
         done = run(["bash", "-o", "pipefail", "-c", shortened(command)], place)
         assert done.returncode == 0, f"{page}: {command}\n{done.stderr}"
     for page in PAGES:

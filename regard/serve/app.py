@@ -64,7 +64,7 @@ def make_app(desk: Desk, allowed: Allowed) -> Guard:
     add_page(app, allowed)
     add_refusals(app)
     paths = [path for route in app.routes if (path := getattr(route, "path", ""))]
-    return Guard(app, allowed, desk.meter, paths)
+    return Guard(app, allowed, desk.meter, paths, lambda: desk.is_full)
 
 
 def add_answers(app: FastAPI, desk: Desk) -> None:
@@ -74,21 +74,21 @@ def add_answers(app: FastAPI, desk: Desk) -> None:
     async def run(asked: RunRequest, request: Request) -> Response:
         """One result for each text, or each picture, in order."""
         place = desk.shelf.place(asked.model)
-        results = await desk.ask(place, as_ask(asked), request.receive)
+        results = await desk.ask(place, as_ask(asked), request)
         return as_json(RunAnswer.model_construct(model=place.name, results=results))
 
     @app.post("/v1/look", responses=refusals() | {200: {"content": {"application/json": {"schema": RECORD}}}})
     async def look_in(asked: LookRequest, request: Request) -> Response:
         """What was written for a text, how sure each token is, and what it looked at: a record."""
         place = desk.shelf.place(asked.model)
-        made = await desk.ask(place, lambda model: look(model, place.name, asked), request.receive)
+        made = await desk.ask(place, lambda model: look(model, place.name, asked), request)
         return Response(made, media_type="application/json")
 
     @app.post("/v1/search", response_model=SearchAnswer, responses=refusals(), summary="Nearest texts")
     async def nearest(asked: SearchRequest, request: Request) -> Response:
         """The texts nearest to a query, best first, and how much each of their words matters."""
         place = desk.shelf.place(asked.model)
-        hits = await desk.ask(place, lambda model: search(model, asked), request.receive)
+        hits = await desk.ask(place, lambda model: search(model, asked), request)
         return as_json(SearchAnswer.model_construct(model=place.name, hits=hits))
 
 

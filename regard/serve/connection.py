@@ -79,7 +79,9 @@ class Listener:
 
     async def until(self, ended: asyncio.Event, stop: Callable[[], None]) -> None:
         """Takes connections until `ended`; lets those that are answered finish, then stops their work, then cuts."""
-        server = await asyncio.start_server(self.connect, sock=self.wire, backlog=1024)
+        # asyncio takes as many connections at once as its backlog says, and makes the system's queue as short.
+        server = await asyncio.start_server(self.connect, sock=self.wire, backlog=limits.MOST_AT_WORK)
+        self.wire.listen(limits.MOST_QUEUED)
         await ended.wait()
         server.close()
         await self.context.terminated.set()

@@ -5,11 +5,14 @@ from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from starlette.requests import Request
+
+from regard.serve.guard import TURN
 from regard.serve.limits import ANSWER_SECONDS, MOST_WAITING
 from regard.serve.meter import Gauge, Meter
 from regard.serve.refusal import Refusal, busy
 from regard.serve.shelf import Place, Shelf, Tell
-from regard.serve.worker import Work, Worker
+from regard.serve.worker import Job, Work, Worker
 
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
@@ -22,9 +25,24 @@ class Desk:
         self.shelf = Shelf(paths, tell, self.meter)
         self.workers = {name: Worker(place, room, self.meter) for name, place in self.shelf.places.items()}
 
-    async def ask(self, place: Place, work: Work, receive: Receive) -> Any:
-        """What the model says; whoever leaves before it has said it costs nothing more."""
+    @property
+    def is_full(self) -> bool:
+        return all(worker.is_full for worker in self.workers.values())
+
+    async def ask(self, place: Place, work: Work, request: Request) -> Any:
+        """What the model says; while it is waited for, others have their turn."""
+        turn: asyncio.Semaphore | None = request.scope.get(TURN)
         job = self.workers[place.name].put(work)
+        if turn is None:
+            return await self.wait(job, request.receive)
+        turn.release()
+        try:
+            return await self.wait(job, request.receive)
+        finally:
+            await turn.acquire()
+
+    async def wait(self, job: Job, receive: Receive) -> Any:
+        """The answer; whoever leaves before it is there costs nothing more."""
         answer = asyncio.wrap_future(job.future)
         gone = asyncio.ensure_future(left(receive))
         try:

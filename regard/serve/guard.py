@@ -26,6 +26,7 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 COOKIE = "regard"
+TURN = "regard.turn"  # in a scope: what is given back while a request waits for its model
 OPEN = ("/", "/app.js", "/app.css", "/favicon.ico", "/healthz", "/readyz")  # nothing of anybody's is in these
 POLICY = ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
           "base-uri 'none'; form-action 'none'; frame-ancestors 'none'")  # fmt: skip
@@ -62,12 +63,16 @@ class Allowed:
 class Guard:
     """Stands before the application."""
 
-    def __init__(self, app: App, allowed: Allowed, meter: Meter, paths: Iterable[str]) -> None:
+    def __init__(
+        self, app: App, allowed: Allowed, meter: Meter, paths: Iterable[str], full: Callable[[], bool]
+    ) -> None:
         self.app = app
+        self.full = full  # whether there is no room for anybody
         self.allowed = allowed
         self.meter = meter
         self.paths = frozenset(paths)  # that are counted by name; others could be without number
         self.ending = False
+        self.turn = asyncio.Semaphore(limits.MOST_AT_WORK)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -84,9 +89,11 @@ class Guard:
             self.check(scope)
             if scope["method"] == "POST":
                 body = await read(receive, check_body(scope))
-            await self.app(scope, receive if body is None else replay(body, receive), sending)
+                await self.in_turn(scope, replay(body, receive), sending)
+            else:
+                await self.app(scope, receive, sending)
         except Refusal as refusal:
-            await sending.refuse(refusal)
+            await sending.refuse(refusal, last=body is None)
             if body is None and refusal.status not in (408, 499):
                 await linger(receive)
             await sending.close()
@@ -95,6 +102,13 @@ class Guard:
             labels = (("path", path), ("method", known_method(scope["method"])), ("status", str(sending.status)))
             self.meter.count("regard_requests_total", labels)
             self.meter.took(path, time.perf_counter() - begun)
+
+    async def in_turn(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """A few at a time: a crowd that comes at once must not keep the loop from everybody else."""
+        if self.full():
+            raise busy("too many requests wait; try again soon")
+        async with self.turn:
+            await self.app({**scope, TURN: self.turn}, receive, send)
 
     def check(self, scope: Scope) -> None:
         """Everything that can be refused before a byte of the body is read."""
@@ -134,12 +148,12 @@ class Sending:
     def closing(self) -> list[tuple[bytes, bytes]]:
         return [(b"connection", b"close")] if self.last else []
 
-    async def refuse(self, refusal: Refusal) -> None:
+    async def refuse(self, refusal: Refusal, last: bool) -> None:
         """The whole refusal, its end left open."""
         body = refusal.body()
         headers = [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
         headers += [(name.lower().encode(), value.encode()) for name, value in refusal.headers.items()]
-        self.last = True
+        self.last = self.last or last
         await self({"type": "http.response.start", "status": refusal.status, "headers": headers})
         await self({"type": "http.response.body", "body": body, "more_body": True})
 

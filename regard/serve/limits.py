@@ -23,6 +23,8 @@ MOST_WAITING = 64  # requests to one model, beyond which more are sent away at o
 MOST_TOGETHER = 256  # texts that are decoded together
 RETRY_SECONDS = 1
 
+MOST_AT_WORK = 4  # requests that the event loop reads or answers at a time, so that none waits for a crowd
+
 # How long
 HEADER_SECONDS = 5.0  # until a request's headers are there, and between two requests of one connection
 BODY_SECONDS = 8.0  # until its body is there, however slowly it comes
@@ -32,6 +34,7 @@ END_SECONDS = 7.5  # after a signal, for what is being answered
 LINGER_SECONDS = 2.0  # in which a refused body is read on, so that the refusal can be read
 PIECE = 65_536  # bytes of an answer that are sent at once
 MOST_CONNECTIONS = 900  # at once: most systems give a process 1,024 files
+MOST_QUEUED = 1024  # connections that the system keeps until they are taken
 MOST_REQUESTS = 10_000  # of one connection
 MOST_HEADER = 16_384  # bytes
 WATCH_SECONDS = 1.0  # between two looks at a folder

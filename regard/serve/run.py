@@ -4,6 +4,7 @@ After a signal nothing new is begun, what is being answered is finished, and the
 """
 
 import asyncio
+import gc
 import ipaddress
 import json
 import logging
@@ -12,6 +13,7 @@ import re
 import shlex
 import signal
 import socket
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,6 +27,7 @@ from regard.serve.desk import Desk
 from regard.serve.guard import LOOPBACK, Allowed, Guard, host_name
 from regard.serve.shelf import Place, Tell
 
+SWITCH_SECONDS = 0.0005  # at each send the event loop gives Python's lock away; a model's thread keeps it no longer
 TOKEN = re.compile(r"[A-Za-z0-9._~+/-]{16,200}=*")
 
 
@@ -63,10 +66,12 @@ def serve(paths: Sequence[Path], address: Address, tell: Tell) -> None:
     """Answers until a signal comes."""
     logging.basicConfig(handlers=[Told(tell)], level=logging.WARNING, force=True)
     warnings.simplefilter("ignore")  # of each text that is cut: whoever asks could fill a disk
+    sys.setswitchinterval(SWITCH_SECONDS)
     desk = Desk(paths, tell, address.room)
     listener = listen(address.host, address.port)
     greet(list(desk.shelf.places.values()), listener, address, tell)
     guard = make_app(desk, address.allowed)
+    gc.freeze()  # what is here stays: looking through it for rubbish would stop everybody for a tenth of a second
     asyncio.run(until_signal(guard, desk, listener))
     tell("ended")
 
@@ -102,7 +107,7 @@ def listen(host: str, port: int) -> socket.socket:
         made = socket.socket(family, kind, protocol)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(place)
-        made.listen(1024)
+        made.listen(limits.MOST_QUEUED)
         made.setblocking(False)
     except (OSError, OverflowError) as error:
         raise RegardError(f"{host}, port {port}: can not be listened at: {getattr(error, 'strerror', None) or error}; "

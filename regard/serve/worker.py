@@ -105,7 +105,8 @@ class Worker:
 
     @property
     def is_full(self) -> bool:
-        return len(self.waiting) >= self.room
+        """Whether one more would be sent away; who has left does not count."""
+        return len(self.waiting) >= self.room and sum(not job.left for job in list(self.waiting)) >= self.room
 
     def end(self) -> None:
         """No more work; what waits is refused, what is being done stops."""
