@@ -259,7 +259,7 @@ Reads a date, writes it **in figures**.
 
 | metric | value |
 |---|---|
-| exact | 97.5 |
+| exact | 97.5 `nrefs:1\\|case:mixed` |
 
 ```
 regard demo

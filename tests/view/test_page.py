@@ -304,6 +304,7 @@ def test_the_report_has_all_its_chapters(width: int, watched: Watched, tmp_path:
     assert watched.page.locator('[data-score="exact"]').get_attribute("data-value") == "97.5"
     expect(watched.page.locator('[data-score="exact"]')).to_contain_text("96.2 … 98.6")
     assert watched.page.locator(".whisker").count() == 5
+    expect(watched.page.locator(".prose td").nth(1)).to_have_text("97.5 nrefs:1|case:mixed")
     assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     watched.page.select_option("#example", "4")
     wait_for_output(watched.page, "2015-06-05")
@@ -312,7 +313,7 @@ def test_the_report_has_all_its_chapters(width: int, watched: Watched, tmp_path:
 
 def test_a_report_without_some_chapters_is_drawn(watched: Watched, tmp_path: Path) -> None:
     gone = {"exposure": None, "confusion": None, "calibration": None, "by_length": None, "records": [], "card": ""}
-    none = {"curves": {"metric": "exact", "points": []}, "examples": {"best": [], "worst": []}, "data": []}
+    none = {"curves": None, "examples": {"best": [], "worst": []}, "data": []}
     bare = report() | gone | none
     watched.page.goto(saved(bare, tmp_path))
     chapters = watched.page.locator("[data-section]").evaluate_all("all => all.map(one => one.dataset.section)")
@@ -411,7 +412,8 @@ def test_a_word_is_erased_replaced_and_brought_back(live: Page) -> None:
     expect(live.locator('[data-side="source"] .erased')).to_have_text(["M", "a", "y", ","])
     live.click("#undo")
     wait_for_output(live, "2018-05-09")
-    live.fill("#replace", "July")
+    live.click('[data-token="source-16"]')
+    live.fill("#replace", "July,")
     live.press("#replace", "Enter")
     wait_for_output(live, "2018-07-09")
     live.click("#show")

@@ -45,12 +45,19 @@ export async function startLive(page: HTMLElement): Promise<void> {
   const act: Act = { ...plain, set: (change) => {
     if (change.whatIf && change.whatIf !== NOTHING_CHANGED) table.past.push(table.store.state().whatIf);
     if (change.whatIf === NOTHING_CHANGED) table.past.length = 0;
-    plain.set(change);
+    plain.set(renumbers(change, table.store.state()) ? { selected: null, ...change } : change);
   } };
   table.store = { ...table.store, act };
   tips(page);
   page.addEventListener("keydown", (event) => keys(table, event));
   table.store.redraw();
+}
+
+/** Without what was erased, the tokens of the run on show are counted anew: what was chosen would be another one. */
+function renumbers(change: Partial<State>, now: State): boolean {
+  const erased = change.whatIf !== undefined && change.whatIf.erase.join() !== now.whatIf.erase.join();
+  const turned = change.show !== undefined && change.show !== now.show && now.whatIf.erase.length > 0;
+  return erased || turned || (change.whatIf !== undefined && change.whatIf.replace !== now.whatIf.replace);
 }
 
 /** What an address leaves open: the first model, and its first example. */

@@ -52,7 +52,7 @@ function list(lines: readonly string[], at: number): [HTMLElement, number] {
 function table(lines: readonly string[], at: number): [HTMLElement, number] {
   const end = upTo(lines, at, (line) => !line.startsWith("|"));
   const rows = lines.slice(at, end).filter((line) => !/^\|[\s:|-]+\|?$/.test(line));
-  const cells = (line: string): string[] => line.replace(/^\||\|\s*$/g, "").split("|").map((cell) => cell.trim());
+  const cells = (line: string): string[] => line.replace(/^\||\|\s*$/g, "").split(/(?<!\\)\|/).map((cell) => cell.replace(/\\\|/g, "|").trim());
   const made = rows.map((line, i) => make("tr", {}, ...cells(line).map((cell) => make(i ? "td" : "th", {}, ...inline(cell)))));
   return [make("div", { class: "scroll" }, make("table", {}, ...made)), end];
 }

@@ -56,8 +56,8 @@ function scores(report: Report): HTMLElement {
 
 /** The value large, its interval as a line on the way from nought to all. */
 function scoreRow(score: Score): HTMLElement {
-  const shown = score.percent ? score.value.toFixed(1) : figure(score.value);
-  const interval = score.low !== null && score.high !== null ? `${figure(score.low)} … ${figure(score.high)}` : "";
+  const shown = rounded(score.value, score);
+  const interval = score.low !== null && score.high !== null ? `${rounded(score.low, score)} … ${rounded(score.high, score)}` : "";
   const track = make("span", { class: "interval", "aria-hidden": true });
   if (score.percent) {
     const span = make("span", { class: "span" });
@@ -73,6 +73,10 @@ function scoreRow(score: Score): HTMLElement {
     score.percent ? track : make("span"), make("span", { class: "hint" }, interval));
 }
 
+function rounded(value: number, { percent }: Score): string {
+  return percent ? value.toFixed(1) : figure(value);
+}
+
 function facts(rows: readonly (readonly [string, string | number])[]): HTMLElement {
   const list = make("dl", { class: "facts" });
   for (const [name, value] of rows) list.append(make("div", {}, make("dt", {}, name), make("dd", {}, typeof value === "number" ? figure(value) : value)));
@@ -80,8 +84,8 @@ function facts(rows: readonly (readonly [string, string | number])[]): HTMLEleme
 }
 
 function curves(report: Report): HTMLElement | null {
-  const { metric, points } = report.curves;
-  if (!points?.length) return null;
+  const { metric, points } = report.curves ?? { metric: "", points: [] };
+  if (!points.length) return null;
   const line = (name: string, key: string): Series => ({
     name, points: points.flatMap((point) => (point[key] == null || point["step"] == null ? [] : [{ x: point["step"], y: point[key] }])),
   });

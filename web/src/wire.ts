@@ -156,7 +156,7 @@ export interface Report {
   made: string;
   scores: Score[];
   facts: [string, number | string][];
-  curves: { metric: string; points: { [name: string]: number | null }[] };
+  curves: { metric: string; points: { [name: string]: number | null }[] } | null;
   examples: { best: Example[]; worst: Example[] };
   by_length: {
     metric: string;
