@@ -4,6 +4,7 @@
     python -m bench.tasks ewt names           these rows, again if they are there
     python -m bench.tasks --list
     python -m bench.tasks ewt --set train.seed=1 --valid       judged on validation data alone; nothing is kept
+    python -m bench.tasks ewt --trained       the model that the last run of this row left, now judged on the test file
 
 Settings are chosen on validation data; the test file is read when a row is measured, never before. A model stays in
 bench/.cache/tasks/ROW and is trained anew when its row is asked for by name.
@@ -23,6 +24,7 @@ from bench.page import put
 from regard import config
 from regard.errors import RegardError
 from regard.tasks.task import Evaluation
+from regard.trained import Trained
 from regard.training.run import train
 
 HERE = Path(__file__).resolve().parent
@@ -101,11 +103,24 @@ def measure(row: Row, data: Path, words: Sequence[str], judged_on_valid: bool) -
     trained, found = train(c, str(data / row.train), valid, out, force=True)
     assert found is not None
     minutes = (time.monotonic() - started) / 60
-    if row.test and not judged_on_valid:
-        found = regard.load(out).score(data / row.test)
+    out.with_suffix(".minutes").write_text(f"{minutes}\n")
+    return judge(row, data, minutes) if row.test and not judged_on_valid else figures(row, found, trained, minutes)
+
+
+def judge(row: Row, data: Path, minutes: float | None = None) -> list[Figure]:
+    """What the model in the row's folder does on the test file."""
+    out = CACHE / row.name
+    trained = regard.load(out)
+    assert row.test, f"{row.name} has no test file: what was held out is its measure"
+    spent = float(out.with_suffix(".minutes").read_text()) if minutes is None else minutes
+    return figures(row, trained.score(data / row.test), trained, spent)
+
+
+def figures(row: Row, found: Evaluation, trained: Trained, minutes: float) -> list[Figure]:
     if found.confusion:
         print(found.confusion.render())
-    return [figure(row, metric, found, trained.model.size, c.train.seed, minutes) for metric in row.metrics]
+    seed = trained.config.train.seed
+    return [figure(row, metric, found, trained.model.size, seed, minutes) for metric in row.metrics]
 
 
 def figure(row: Row, metric: str, found: Evaluation, parameters: int, seed: int, minutes: float) -> Figure:
@@ -148,6 +163,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--valid", action="store_true")
+    parser.add_argument("--trained", action="store_true")
     parser.add_argument("--list", action="store_true")
     asked = parser.parse_args()
     if asked.list:
@@ -161,7 +177,7 @@ def main() -> None:
         sys.exit(f"unknown rows: {', '.join(sorted(unknown))}; --list tells their names")
     for row in wanted:
         try:
-            found = measure(row, asked.data, asked.set, asked.valid)
+            found = judge(row, asked.data) if asked.trained else measure(row, asked.data, asked.set, asked.valid)
         except RegardError as error:
             sys.exit(f"{row.name}: {error}")
         for each in found:

@@ -42,7 +42,7 @@ def load_image(reference: str, folder: Path, size: int, channels: int = 3) -> Pi
     return np.ascontiguousarray(pixels.transpose(2, 0, 1))
 
 
-def read_picture(content: bytes, name: str, size: int, channels: int = 3, most: int = MOST_PIXELS) -> Pixels:
+def read_picture(content: bytes, name: str, size: int, channels: int = 3, most: int | None = None) -> Pixels:
     """The bytes of a PNG or JPEG of at most `most` pixels as numbers: as `load_image`, for what comes from outside."""
     pixels = _load_file(BytesIO(content), name, most)
     return np.ascontiguousarray(_resize(_recolour(pixels, channels, name), size).transpose(2, 0, 1))
@@ -154,8 +154,8 @@ def _pillow(reference: str) -> ModuleType:
     return Image
 
 
-def _load_file(path: str | BytesIO, reference: str, most: int = MOST_PIXELS) -> Pixels:
-    pillow = _pillow(reference)
+def _load_file(path: str | BytesIO, reference: str, most: int | None = None) -> Pixels:
+    pillow, most = _pillow(reference), MOST_PIXELS if most is None else most
     try:
         with pillow.open(path, formats=FORMATS) as image:
             if image.width * image.height > most:

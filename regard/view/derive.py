@@ -20,6 +20,7 @@ from regard.view.record import Derived, Map, Record
 Numbers = NDArray[np.floating]
 
 BATCH = 64  # erasures that are tried side by side
+FAINT = 0.05  # of the most in a row, below which nothing is noticed
 
 
 def derive(record: Record, task: Task, model: Model, item: Item, answer: Answer) -> Derived:
@@ -33,7 +34,7 @@ def derive(record: Record, task: Task, model: Model, item: Item, answer: Answer)
         rollout(record),
         {name: entropy(map) for name, map in record.maps.items()},
         importance(record, task, model, item, answer),
-        {"erasure": agreement(record, looked, lost), "gradient": agreement(record, looked, moved)},
+        {"erasure": agreement(record, looked, lost, lost), "gradient": agreement(record, looked, moved, lost)},
     )
 
 
@@ -83,14 +84,24 @@ def shares(table: Map | None) -> Map | None:
     return None if table is None else table / np.maximum(table.sum(-1, keepdims=True), 1e-12)
 
 
-def agreement(record: Record, looked: Map | None, other: Map) -> float | None:
-    """How alike two tables order the source tokens: the mean of Spearman's rank correlation over target tokens."""
+def agreement(record: Record, looked: Map | None, other: Map, worth: Map) -> float | None:
+    """How alike two tables order the source tokens: Spearman's rank correlation, the mean over target tokens.
+
+    What is far below the most of its row counts as nothing, or the order of what hardly matters would decide; and a
+    target token counts by what it loses with its source, for one that loses nothing goes by none of it.
+    """
     real = [place for place, token in enumerate(record.source) if token.id not in SIGNS]
     if looked is None or len(real) < 3:
         return None
-    found = [spearman(a[real], b[real]) for a, b in zip(looked, other, strict=True)]
-    known = [each for each in found if each is not None]
-    return float(np.mean(known)) if known else None
+    found = [(spearman(noticeable(a[real]), noticeable(b[real])), float(lost[real].clip(0).max()))
+             for a, b, lost in zip(looked, other, worth, strict=True)]  # fmt: skip
+    total = sum(weight for rank, weight in found if rank is not None)
+    return sum(rank * weight for rank, weight in found if rank is not None) / total if total > 0 else None
+
+
+def noticeable(row: Map) -> Map:
+    """The row with all that is far below its most at zero."""
+    return np.where(row < FAINT * row.max(), np.float32(0), row)
 
 
 def spearman(a: Numbers, b: Numbers) -> float | None:

@@ -49,7 +49,7 @@ def test_warnings_are_shown_to_whoever_wants_to_hear_nothing_else(
 def test_files_of_the_folder(copy_folder: Path) -> None:
     assert {path.name for path in copy_folder.iterdir()} == {
         "README.md", "calibration.json", "checkpoints", "config.toml", "curves.svg", "manifest.json", "metrics.jsonl",
-        "model.safetensors", "run.json", "times.jsonl", "tokenizer.json",
+        "model.safetensors", "report.html", "report.json", "run.json", "times.jsonl", "tokenizer.json",
     }  # fmt: skip
 
 

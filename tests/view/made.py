@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 Json = dict[str, Any]
+WRITING = ("transduce", "caption", "generate")
+STAYING = ("tag", "fill", "extract")  # an erased token leaves its place
 END = {"text": "<end>", "id": 3}
 
 
@@ -27,14 +29,15 @@ class Shape:
 
 CROSS = tuple((f"decoder.{layer}.cross", "target", "source", 4) for layer in range(2))
 SELF = tuple((f"encoder.{layer}.self", "source", "source", 4) for layer in range(2))
-TURN = tuple((f"decoder.{layer}.self", "target", "target", 4) for layer in range(2))
+TURN = tuple((f"decoder.{layer}.self", "target", "written", 4) for layer in range(2))
 
 SHAPES = {
     "dates": Shape((("decoder.0.cross", "target", "source", 1),), preset="rnn-attention"),
     "dates-transformer": Shape(SELF + TURN + CROSS),
+    "wide": Shape(tuple((f"decoder.{layer}.cross", "target", "source", 8) for layer in range(4))),
     "dates-vector": Shape((), preset="rnn"),
     "dates-row": Shape((("decoder.0.self", "row", "row", 4), ("decoder.1.self", "row", "row", 4)), preset="decoder"),
-    "topics": Shape((*SELF, ("pool", "target", "source", 1)), "classify", "attention-encoder", letters=False),
+    "topics": Shape((*SELF, ("head", "target", "source", 1)), "classify", "attention-encoder", letters=False),
     "names": Shape(SELF, "tag", "encoder", letters=False),
     "holes": Shape(SELF, "fill", "encoder", letters=False),
     "answers": Shape(SELF, "extract", "encoder", letters=False),
@@ -185,71 +188,63 @@ def made(name: str, text: str, change: Json | None = None, packed: bool = False,
     shape = SHAPES[name]
     random = np.random.default_rng(zlib.crc32(f"{name} {text} {change}".encode()))
     photo = picture() if shape.task == "caption" else None
-    source = (
-        [{"text": f"{i // 6},{i % 6}", "start": 0, "end": 0, "id": i} for i in range(36)]
-        if photo
-        else tokens(text, shape.letters)
-    )
+    source = places() if photo else tokens(text, shape.letters)
     gone = set((change or {}).get("erase", []))
-    left = "".join(
-        "·" if any(source[i]["start"] <= at < source[i]["end"] for i in gone) else letter
-        for at, letter in enumerate(text)
-    )
+    left = "".join("·" if any(source[i]["start"] <= at < source[i]["end"] for i in gone) else letter
+                   for at, letter in enumerate(text))  # fmt: skip
     output, target, stands, chances = answer(shape, left, source)
-    sizes = {"source": len(source), "target": len(target), "row": len(source) + len(target)}
-    maps = []
-    for map_name, queries, keys, heads in shape.maps:
-        weights = np.stack(
-            [attention(sizes[queries], sizes[keys], random, queries == keys != "source") for _ in range(heads)]
-        )
-        maps.append(
-            {
-                "name": map_name,
-                "queries": queries,
-                "keys": keys,
-                "heads": heads,
-                "weights": packing(weights) if packed else weights.tolist(),
-            }
-        )
+    source = source if photo or shape.task in STAYING else [one for i, one in enumerate(source) if i not in gone]
+    sign = [] if shape.task == "generate" else [{"text": "<start>", "start": 0, "end": 0, "id": 1}]
+    written = [*sign, *target[:-1]] if shape.task in WRITING else []
+    lines = {"source": source, "target": target, "written": written, "row": [*source, *written]}
+    sizes = {side: len(line) for side, line in lines.items()}
     others, chosen = alternatives(target, random)
+    structure = (
+        "read" if shape.task not in WRITING else "row" if "row" in {side for _, side, _, _ in shape.maps} else "pair"
+    )
     return {
-        "kind": "record",
-        "format": 1,
+        "kind": "record", "format": 1, "structure": structure, "text": text, "picture": photo, "source": source,
         "model": {"name": name, "task": shape.task, "preset": shape.preset, "parameters": 123456},
-        "text": text,
-        "picture": photo,
-        "source": source,
-        "output": output,
-        "target": target,
-        "at": stands,
-        "probabilities": chosen,
-        "alternatives": others,
-        "confidence": float(np.prod(chosen)) if chosen else 0.0,
-        "score": -0.1,
-        "answers": [{"text": output, "score": -0.1, "confidence": 0.9}],
-        "chances": chances,
-        "maps": maps,
-        "beam": beam(target, chosen, random) if shape.task in ("transduce", "caption", "generate") else None,
+        "output": output, "target": target, "written": written, "at": stands, "chances": chances,
+        "first": sizes["row"] - len(target) if structure == "row" else 0,
+        "probabilities": chosen, "alternatives": others,
+        "confidence": float(np.prod(chosen)) if chosen else 0.0, "score": -0.1,
+        "answers": [{"text": output, "score": -0.1, "confidence": 0.9}], "change": change,
+        "maps": [drawn(map, sizes, random, packed) for map in shape.maps],
+        "beam": beam(target, chosen, random) if shape.task in WRITING else None,
         "seconds": {"search": 0.01, "look": 0.004},
-        "change": change,
-        "derived": derived(shape, sizes, random) if derive and target else None,
-    }
+        "derived": derived(shape, sizes, random, packed) if derive and target else None,
+    }  # fmt: skip
 
 
-def packing(weights: NDArray[np.float64]) -> Json:
-    return {"shape": list(weights.shape), "float32": base64.b64encode(weights.astype("<f4").tobytes()).decode()}
+def places() -> list[Json]:
+    """The places of a picture, row by row."""
+    return [{"text": f"{i // 6},{i % 6}", "start": 0, "end": 0, "id": i} for i in range(36)]
 
 
-def derived(shape: Shape, sizes: dict[str, int], random: np.random.Generator) -> Json:
+def drawn(map: tuple[str, str, str, int], sizes: dict[str, int], random: np.random.Generator, packed: bool) -> Json:
+    name, queries, keys, heads = map
+    back = queries != "source" and keys != "source"  # only what is already there is looked at
+    weights = np.stack([attention(sizes[queries], sizes[keys], random, back) for _ in range(heads)])
+    return {"name": name, "queries": queries, "keys": keys, "heads": heads, "weights": packing(weights, packed)}
+
+
+def packing(numbers: NDArray[np.float64], packed: bool) -> Any:
+    if not packed:
+        return numbers.tolist()
+    return {"shape": list(numbers.shape), "float32": base64.b64encode(numbers.astype("<f4").tobytes()).decode()}
+
+
+def derived(shape: Shape, sizes: dict[str, int], random: np.random.Generator, packed: bool) -> Json:
     target, source = sizes["target"], sizes["source"]
     heads = [(name, count) for name, _, _, count in shape.maps]
     return {
-        "erasure": random.gamma(0.5, 1, (target, source)).tolist(),
-        "gradient": random.dirichlet(np.ones(max(1, source)), target).tolist(),
-        "rollout": attention(target, source, random, False).tolist() if heads else None,
+        "erasure": packing(random.gamma(0.5, 1, (target, source)), packed),
+        "gradient": packing(random.dirichlet(np.ones(max(1, source)), target), packed),
+        "rollout": packing(attention(target, source, random, False), packed) if heads else None,
         "entropy": [{"name": name, "heads": random.uniform(0, 3, count).tolist()} for name, count in heads],
         "importance": [{"name": name, "heads": random.uniform(0, 0.4, count).tolist()} for name, count in heads],
-        "agreement": {"erasure": 0.12, "gradient": 0.3} if heads else None,
+        "agreement": {"erasure": 0.12, "gradient": 0.3} if heads else {"erasure": None, "gradient": None},
     }
 
 

@@ -18,7 +18,7 @@ from regard.search.write import Sampling
 from regard.tasks.task import Wish
 from regard.trained import Trained
 from regard.view.change import Change, head_counts
-from regard.view.derive import entropy, ranks, rollout, spearman
+from regard.view.derive import agreement, entropy, ranks, rollout, spearman
 from regard.view.record import Record
 
 PAIRS = ("rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "decoder", "rnn-single")
@@ -266,6 +266,16 @@ def test_rank_correlation() -> None:
     assert spearman(np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 21.0])) == pytest.approx(1.0)
     assert spearman(np.array([1.0, 2.0, 3.0]), np.array([3.0, 2.0, 1.0])) == pytest.approx(-1.0)
     assert spearman(np.array([1.0, 1.0]), np.array([1.0, 2.0])) is None
+
+
+def test_agreement_goes_by_what_matters(copy_model: Trained) -> None:
+    record = copy_model.look("abcd")
+    looked = np.array([[0.9, 0.04, 0.03, 0.03, 0.0]] * 5, np.float32)
+    lost = np.array([[9.0, 0.0, 0.1, 0.2, 0.0]] + [[0.0, 0.0, 0.0, 0.0, 0.0]] * 4, np.float32)
+    assert agreement(record, looked, lost, lost) == pytest.approx(1.0)
+    assert (agreement(record, looked[:, ::-1], lost, lost) or 0.0) < 0.0
+    assert agreement(record, looked, 0 * lost, 0 * lost) is None
+    assert agreement(record, None, lost, lost) is None
 
 
 # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────────

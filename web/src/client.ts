@@ -38,9 +38,6 @@ export async function models(): Promise<ModelCard[]> {
   return (await answered<{ models: ModelCard[] }>(await fetch("v1/models"))).models;
 }
 
-/** The lesson, or none where this server has none. */
-export async function lesson(): Promise<Lesson | null> {
-  const response = await fetch("v1/lesson");
-  if (response.status === 404) return null;
-  return answered<Lesson>(response);
+export async function lesson(): Promise<Lesson> {
+  return answered<Lesson>(await fetch("v1/lesson"));
 }

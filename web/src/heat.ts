@@ -14,7 +14,6 @@ interface Frame {
   readonly cell: number;
   readonly left: number;
   readonly top: number;
-  readonly turned: boolean;
   readonly lens: Lens;
   readonly queries: readonly Token[];
   readonly keys: readonly Token[];
@@ -40,9 +39,13 @@ function frameOf(panel: Panel, lens: Lens, width: number): Frame {
   const large = Math.max(lens.matrix.rows, lens.matrix.columns) > MANY;
   const wide = Math.floor((width - left - 2) / Math.max(1, keys.length));
   const cell = Math.max(large ? 4 : 9, Math.min(32, wide, Math.floor(TALL / Math.max(1, queries.length))));
-  const tallest = Math.max(8, ...keys.map((token) => widthOf(label(token), 12)));
-  const turned = tallest > cell - 2;
-  return { cell, left, top: (turned ? Math.ceil(tallest) : 14) + 8, turned, lens, queries, keys };
+  const tallest = Math.max(14, ...keys.filter((token) => turned(token, cell)).map((token) => widthOf(label(token), 12)));
+  return { cell, left, top: Math.ceil(tallest) + 8, lens, queries, keys };
+}
+
+/** Whether a label is too wide to stand above its column. */
+function turned(token: Token, cell: number): boolean {
+  return widthOf(label(token), 12) > cell - 2;
 }
 
 export function drawHeat(root: HTMLElement, panel: Panel, act: Act): void {
@@ -121,12 +124,13 @@ function rowLabels(group: ReturnType<typeof grouped>, { cell, left, top, queries
     .attr("data-row", (_, i) => i).text((token, i) => (i % every ? "" : label(token)));
 }
 
-function columnLabels(group: ReturnType<typeof grouped>, { cell, left, top, keys, turned }: Frame): void {
+function columnLabels(group: ReturnType<typeof grouped>, { cell, left, top, keys }: Frame): void {
   const every = Math.max(1, Math.ceil(10 / cell));
   group.selectAll("text").data(keys).join("text")
     .attr("class", "label column-label").attr("data-column", (_, i) => i)
-    .attr("transform", (_, i) => `translate(${left + (i + 0.5) * cell},${top - 6})${turned ? " rotate(-90)" : ""}`)
-    .attr("text-anchor", turned ? "start" : "middle").attr("dominant-baseline", turned ? "central" : "auto")
+    .attr("transform", (token, i) => `translate(${left + (i + 0.5) * cell},${top - 6})${turned(token, cell) ? " rotate(-90)" : ""}`)
+    .attr("text-anchor", (token) => (turned(token, cell) ? "start" : "middle"))
+    .attr("dominant-baseline", (token) => (turned(token, cell) ? "central" : "auto"))
     .text((token, i) => (i % every ? "" : label(token)));
 }
 
@@ -146,8 +150,9 @@ function crosshair(scroll: HTMLElement, panel: Panel, lens: Lens): void {
   put("band-column", column !== null, left + (column ?? 0) * cell, top, cell, whole.height);
   put("here", row !== null && column !== null, left + (column ?? 0) * cell, top + (row ?? 0) * cell, cell, cell);
   dress(picture, { "data-weight": row !== null && column !== null ? weightAt(lens, row, column) : null });
-  select(picture).selectAll<SVGTextElement, unknown>(".row-label").classed("on", (_, i) => i === row);
-  select(picture).selectAll<SVGTextElement, unknown>(".column-label").classed("on", (_, i) => i === column);
+  picture.querySelectorAll(".label.on").forEach((label) => label.classList.remove("on"));
+  picture.querySelector(`[data-row="${row}"]`)?.classList.add("on");
+  picture.querySelector(`[data-column="${column}"]`)?.classList.add("on");
 }
 
 interface Hands {

@@ -1,7 +1,6 @@
 // A record and the state in, the one matrix that is shown out: who asks, what is looked at, and how dark a number is.
-import { at, block, columnOf, largest, mean, rowOf, type Matrix } from "./matrix";
-import { figure } from "./dom";
-import type { AttentionMap, Record } from "./record";
+import { at, block, columnOf, fromLists, largest, mean, rowOf, type Matrix } from "./matrix";
+import { elsewhere, type AttentionMap, type Record } from "./record";
 import type { Selection, State, View } from "./state";
 import type { Side } from "./wire";
 
@@ -60,6 +59,8 @@ function alignment(record: Record): Lens | null {
   const rows = between("row", "row");
   if (rows.length) return rowLens(record, means(rows), whole(rows));
   const selfish = between("source", "source");
+  if (selfish.length && record.structure === "read" && record.target.tokens.length)
+    return { matrix: answering(record, means(selfish)), queries: "target", keys: "source", title: whole(selfish), scale: 1 };
   if (selfish.length) return { matrix: means(selfish), queries: "source", keys: "source", title: whole(selfish), scale: 1 };
   return null;
 }
@@ -69,24 +70,26 @@ function whole(maps: readonly AttentionMap[]): string {
   return heads === 1 ? `attention · ${maps[0]!.name}` : `attention · mean of ${heads} heads`;
 }
 
-/** A text that is written on is looked back at whole; where a source was read first, the source is what counts. */
-function rowLens(record: Record, matrix: Matrix, title: string): Lens {
-  const source = record.source.tokens.length;
-  const rows: [number, number] = [source, source + record.target.tokens.length];
-  const on = record.model.task === "generate";
-  const columns: [number, number] = [0, on ? rows[1] : source];
-  return { matrix: block(matrix, rows, columns), queries: "target", keys: on ? "row" : "source", title, scale: 1 };
+/** Where the tokens that an answer is read off looked: those it stands at, the sign for the whole, or all of them. */
+function answering(record: Record, matrix: Matrix): Matrix {
+  const last = record.source.tokens.at(-1);
+  const summary = last?.sign && last.text === "<class>" ? rowOf(matrix, matrix.rows - 1) : columnMeans(matrix);
+  return fromLists(record.target.tokens.map((_, index) => {
+    const place = record.at?.[index];
+    return place ? rowOf(matrix, place[1]) : summary;
+  }));
 }
 
-/** Which row or column of the lens a selection is; -1 = none of them. */
-export function placeOn(side: Side, selection: Selection, record: Record): number {
-  if (selection.side === side) return selection.index;
-  if (selection.side === "target" && side === "source") return record.at?.[selection.index]?.[0] ?? -1;
-  const source = record.source.tokens.length;
-  if (side === "row") return selection.side === "source" ? selection.index : source + selection.index;
-  if (selection.side !== "row") return -1;
-  const index = side === "source" ? selection.index : selection.index - source;
-  return index >= 0 && index < record[side].tokens.length ? index : -1;
+function columnMeans(matrix: Matrix): number[] {
+  return Array.from({ length: matrix.columns }, (_, column) => columnOf(matrix, column).reduce((sum, weight) => sum + weight, 0) / matrix.rows);
+}
+
+/** A text that is written on is looked back at whole; where a source was read first, the source is what counts. */
+function rowLens(record: Record, matrix: Matrix, title: string): Lens {
+  const rows: [number, number] = [record.first, record.first + record.target.tokens.length];
+  const on = record.model.task === "generate";
+  const columns: [number, number] = [0, on ? matrix.columns : record.source.tokens.length];
+  return { matrix: block(matrix, rows, columns), queries: "target", keys: on ? "row" : "source", title, scale: 1 };
 }
 
 export interface Pointed {
@@ -97,8 +100,8 @@ export interface Pointed {
 /** The row (query) or column (key) of the lens that the selection points at. */
 export function pointed(lens: Lens, selection: Selection | null, record: Record): Pointed | null {
   if (!selection) return null;
-  const query = placeOn(lens.queries, selection, record);
-  const key = placeOn(lens.keys, selection, record);
+  const query = elsewhere(record, selection.side, selection.index, lens.queries, "query");
+  const key = elsewhere(record, selection.side, selection.index, lens.keys, "key");
   const asked = (selection.role === "query" && query >= 0) || key < 0 ? query : -1;
   if (asked >= 0 && asked < lens.matrix.rows) return { role: "query", index: asked };
   if (key >= 0 && key < lens.matrix.columns) return { role: "key", index: key };
@@ -126,7 +129,7 @@ export function agreementSentence(record: Record): string {
   const worth = agreement?.erasure ?? agreement?.gradient;
   if (!agreement || worth == null) return "";
   const other = agreement.erasure != null ? "erasure" : "gradient";
-  const number = `(ρ = ${figure(worth).replace(/0$/, "")})`;
+  const number = `(ρ = ${worth.toFixed(2).replace("-", "−")})`;
   if (worth < 0.3) return `attention and ${other} agree little here ${number}: do not read the picture as a reason`;
   if (worth < 0.6) return `attention and ${other} agree in part here ${number}: read the picture with care`;
   return `attention and ${other} agree well here ${number}`;

@@ -5,14 +5,14 @@ import { lesson as askLesson, look, models as askModels, search, type LookWish }
 import { make, part } from "./dom";
 import { drawSearch } from "./hits";
 import { drawLesson } from "./lesson";
-import { translated, type Act, type Panel } from "./panel";
+import { originalIndex, translated, type Act, type Panel } from "./panel";
 import { readRecord, wordAround, type Record } from "./record";
 import { drawSheet } from "./sheet";
 import { ask, empty, slot, type Slot } from "./slot";
 import { changesAnything, NOTHING_CHANGED, type State, type WhatIf } from "./state";
 import { openStore, type Store } from "./store";
 import { tips } from "./tip";
-import { drawWhatIf } from "./whatif";
+import { drawWhatIf, erasable } from "./whatif";
 import type { Hit, Lesson, ModelCard } from "./wire";
 
 const TYPING = 140; // milliseconds of rest before an answer is asked for
@@ -29,7 +29,7 @@ interface Slots {
 interface Table {
   readonly page: HTMLElement;
   readonly cards: readonly ModelCard[];
-  readonly lesson: Lesson | null;
+  readonly lesson: Slot<Lesson>;
   readonly slots: Slots[];
   readonly hits: Slot<Hit[]>;
   readonly past: WhatIf[];
@@ -38,9 +38,9 @@ interface Table {
 }
 
 export async function startLive(page: HTMLElement): Promise<void> {
-  const [cards, lesson] = await Promise.all([askModels(), askLesson().catch(() => null)]);
-  const table: Table = { page, cards, lesson, slots: [], hits: slot(), past: [], picture: null, store: undefined as unknown as Store };
-  table.store = openStore((state) => draw(table, state), (state) => begun(state, cards, lesson));
+  const cards = await askModels();
+  const table: Table = { page, cards, lesson: slot(), slots: [], hits: slot(), past: [], picture: null, store: undefined as unknown as Store };
+  table.store = openStore((state) => draw(table, state), (state) => begun(state, cards));
   const plain = table.store.act;
   const act: Act = { ...plain, set: (change) => {
     if (change.whatIf && change.whatIf !== NOTHING_CHANGED) table.past.push(table.store.state().whatIf);
@@ -54,12 +54,11 @@ export async function startLive(page: HTMLElement): Promise<void> {
 }
 
 /** What an address leaves open: the first model, and its first example. */
-function begun(state: State, cards: readonly ModelCard[], lesson: Lesson | null): State {
+function begun(state: State, cards: readonly ModelCard[]): State {
   const known = state.models.filter((name) => cards.some((card) => card.name === name));
   const models = known.length ? known : cards.slice(0, 1).map(({ name }) => name);
   const first = cards.find(({ name }) => name === models[0]);
-  const tab = state.tab === "lesson" && lesson ? "lesson" : cards.length ? "look" : lesson ? "lesson" : "look";
-  return { ...state, models, tab, text: state.text || (first?.reads === "text" ? first.examples[0] ?? "" : "") };
+  return { ...state, models, tab: cards.length ? state.tab : "lesson", text: state.text || (first?.reads === "text" ? first.examples[0] ?? "" : "") };
 }
 
 function keys(table: Table, event: KeyboardEvent): void {
@@ -69,16 +68,17 @@ function keys(table: Table, event: KeyboardEvent): void {
   if (index < 0 || (event.key !== "Delete" && event.key !== "Backspace")) return;
   event.preventDefault();
   const { whatIf } = table.store.state();
-  const original = table.slots[0]?.original.answer;
-  if (!original || original.picture) return;
-  const tokens = event.shiftKey ? wordAround(original.source, index).tokens : [index];
+  const panel = panelsOf(table, table.store.state())[0];
+  const place = panel ? originalIndex(panel, index) : -1;
+  if (!panel || panel.original.picture || !erasable(panel.original.source.tokens[place])) return;
+  const tokens = event.shiftKey ? wordAround(panel.original.source, place).tokens : [place];
   table.store.act.set({ whatIf: { ...whatIf, replace: null, erase: [...new Set([...whatIf.erase, ...tokens])] }, show: "changed" });
 }
 
 function draw(table: Table, state: State): void {
   drawTheme(state);
-  const { page, cards, lesson, store } = table;
-  drawBar(barOf(page), state, { models: cards, lesson: lesson !== null }, store.act);
+  const { page, cards, store } = table;
+  drawBar(barOf(page), state, { models: cards, lesson: true }, store.act);
   const main = part(page, "main", "main");
   main.dataset["tab"] = state.tab;
   const looking = part(main, "div", "look");
@@ -86,9 +86,9 @@ function draw(table: Table, state: State): void {
   looking.hidden = state.tab !== "look";
   learning.hidden = state.tab !== "lesson";
   const line = part(page, "div", "what-if unsaved", { id: "what-if" });
-  if (state.tab === "lesson" && lesson) {
+  if (state.tab === "lesson") {
     line.hidden = true;
-    return learn(table, learning, lesson, state);
+    return openLesson(table, learning, state);
   }
   drawLook(table, looking, line, state);
 }
@@ -197,16 +197,21 @@ function replaced(text: string | string[], { start, end, text: instead }: NonNul
   return Array.isArray(text) ? joined.split("\t") : joined;
 }
 
+/** The run of a model that is on show: the changed one where there is one and it is asked for. */
+function onShow(slots: Slots | undefined, state: State): Record | null {
+  const changed = changesAnything(state.whatIf) && state.show === "changed" ? slots?.changed.answer : null;
+  return changed ?? slots?.original.answer ?? null;
+}
+
 function panelsOf(table: Table, state: State): Panel[] {
-  const first = table.slots[0];
+  const from = onShow(table.slots[state.selected?.panel ?? 0], state);
   return state.models.flatMap((_, number): Panel[] => {
     const slots = table.slots[number];
     const original = slots?.original.answer;
-    if (!slots || !original) return [];
+    const record = onShow(slots, state);
+    if (!slots || !original || !record) return [];
     const changed = changesAnything(state.whatIf) ? slots.changed.answer : null;
-    const record = changed && state.show === "changed" ? changed : original;
-    const from = state.selected ? table.slots[state.selected.panel]?.original.answer ?? first?.original.answer ?? original : original;
-    return [{ number, state, record, original, changed, live: true, selected: translated(state.selected, from, record, number) }];
+    return [{ number, state, record, original, changed, live: true, selected: translated(state.selected, from ?? record, record, number) }];
   });
 }
 
@@ -222,10 +227,19 @@ function drawPanels(root: HTMLElement, table: Table, panels: readonly Panel[], s
     if (problem.textContent !== said) problem.textContent = said;
     problem.hidden = !said;
     const panel = panels.find((one) => one.number === number);
+    const nothing = part(place, "p", "nothing hint");
+    nothing.hidden = panel !== undefined || said !== "";
+    if (!nothing.hidden) nothing.textContent = slots?.original.key ? "" : emptiness(table.cards.find((card) => card.name === name));
     const sheet = part(place, "section", "sheet", { "aria-label": `answer of ${name}` });
     sheet.hidden = !panel;
     if (panel) drawSheet(sheet, panel, table.store.act);
   });
+}
+
+/** What is said before anything was asked. */
+function emptiness(card: ModelCard | undefined): string {
+  if (card?.reads === "picture") return "The caption appears here, and where each word looked.";
+  return card?.task === "embed" ? "Type what is to be looked for." : "The answer appears here as you type, and what each word looked at.";
 }
 
 function drawHits(table: Table, root: HTMLElement, model: string, state: State): void {
@@ -233,6 +247,15 @@ function drawHits(table: Table, root: HTMLElement, model: string, state: State):
   if (!texts.length || !state.text.trim()) empty(table.hits);
   else ask(table.hits, JSON.stringify([model, state.text, texts]), TYPING, async (signal) => (await search(state.text, texts, model, signal)).hits, table.store.redraw);
   drawSearch(root, state, table.hits.answer, table.hits.error, table.store.act);
+}
+
+/** The lesson is asked for when it is opened; not every server has one. */
+function openLesson(table: Table, root: HTMLElement, state: State): void {
+  ask(table.lesson, "lesson", 0, () => askLesson(), table.store.redraw);
+  const problem = part(root, "p", "problem", { role: "alert" });
+  problem.textContent = table.lesson.error;
+  problem.hidden = !table.lesson.error;
+  if (table.lesson.answer) learn(table, root, table.lesson.answer, state);
 }
 
 /** The lesson's own models answer under their own names. */

@@ -1,5 +1,5 @@
 // What every view of one model's answer is drawn from.
-import type { Record } from "./record";
+import type { Record, Token } from "./record";
 import type { Selection, State } from "./state";
 
 export interface Panel {
@@ -33,4 +33,39 @@ export function translated(selection: Selection | null, from: Record, to: Record
   }
   const count = to.target.tokens.length + (selection.side === "row" ? to.source.tokens.length : 0);
   return selection.index < count ? { ...selection, panel, across: null } : null;
+}
+
+type Range = readonly [number, number];
+
+const ranges = new WeakMap<Record, readonly Range[]>();
+
+/** Where in the text of the changed run something was erased; its tokens may be gone from the record. */
+export function erasedRanges({ record, original, changed }: Panel): readonly Range[] {
+  if (record !== changed || !record.change?.erase.length || record.picture) return NOTHING;
+  const known = ranges.get(record);
+  if (known) return known;
+  const found = record.change.erase.flatMap((index): Range[] => {
+    const token = original.source.tokens[index];
+    return token && !token.sign ? [[token.start, token.end]] : [];
+  });
+  ranges.set(record, found);
+  return found;
+}
+
+const NOTHING: readonly Range[] = [];
+
+/** The tokens that stand for an erased one: where answers stand at places, an unknown one is left there. */
+export function erasedTokens(panel: Panel): ReadonlySet<number> {
+  if (panel.record.picture) return new Set(panel.record.change?.erase ?? []);
+  const gone = erasedRanges(panel);
+  const within = ({ start, end, sign }: Token): boolean => !sign && gone.some(([from, to]) => from === start && to === end);
+  return new Set(panel.record.source.tokens.flatMap((token, index) => (within(token) ? [index] : [])));
+}
+
+/** The number that a source token of the run on show has in the original; -1 = it is another text. */
+export function originalIndex({ record, original }: Panel, index: number): number {
+  const token = record.source.tokens[index];
+  if (record === original || !token) return index;
+  if (record.source.text !== original.source.text) return -1;
+  return original.source.tokens.findIndex((one) => one.start === token.start && one.end === token.end && one.sign === token.sign);
 }

@@ -1,6 +1,6 @@
 // A record as JSON in, a record to draw from out: offsets in UTF-16 units, maps as flat numbers.
 import { fromLists, type Matrix } from "./matrix";
-import type { Alternative, Answer, BeamNode, Change, ModelName, PerHead, Picture, Side, WireMap, WireRecord, WireToken } from "./wire";
+import type { Alternative, Answer, BeamNode, Change, ModelName, Packed, PerHead, Picture, Side, WireMap, WireRecord, WireToken } from "./wire";
 
 export interface Token {
   readonly text: string;
@@ -34,9 +34,12 @@ export interface Line {
 
 export interface Record {
   readonly model: ModelName;
+  readonly structure: "pair" | "row" | "read";
   readonly picture: Picture | null;
   readonly source: Line;
   readonly target: Line;
+  readonly written: Line;
+  readonly first: number;
   readonly at: readonly (readonly [number, number])[] | null;
   readonly probabilities: readonly number[];
   readonly alternatives: readonly (readonly Alternative[])[];
@@ -81,20 +84,29 @@ function unpack(base64: string): Float32Array {
 function readMap(map: WireMap): AttentionMap {
   const { name, queries, keys, weights } = map;
   if (Array.isArray(weights)) return { name, queries, keys, heads: weights.map(fromLists) };
-  const [heads, rows, columns] = weights.shape;
+  const [heads, rows, columns] = weights.shape as [number, number, number];
   const all = unpack(weights.float32);
   const size = rows * columns;
   const head = (number: number): Matrix => ({ rows, columns, values: all.subarray(number * size, (number + 1) * size) });
   return { name, queries, keys, heads: Array.from({ length: heads }, (_, number) => head(number)) };
 }
 
+function readTable(table: number[][] | Packed | null | undefined): Matrix | null {
+  if (!table) return null;
+  if (Array.isArray(table)) return fromLists(table);
+  const [rows, columns] = table.shape as [number, number];
+  return { rows, columns, values: unpack(table.float32) };
+}
+
+const NOTHING: Matrix = { rows: 0, columns: 0, values: [] };
+
 function readDerived(derived: WireRecord["derived"]): Derived | null {
   if (!derived) return null;
   const { entropy, importance, agreement } = derived;
   return {
-    erasure: fromLists(derived.erasure ?? []),
-    gradient: fromLists(derived.gradient ?? []),
-    rollout: derived.rollout ? fromLists(derived.rollout) : null,
+    erasure: readTable(derived.erasure) ?? NOTHING,
+    gradient: readTable(derived.gradient) ?? NOTHING,
+    rollout: readTable(derived.rollout),
     entropy: entropy ?? [],
     importance: importance ?? [],
     agreement: agreement && { erasure: agreement.erasure ?? null, gradient: agreement.gradient ?? null },
@@ -106,18 +118,50 @@ export function readRecord(wire: WireRecord): Record {
     ...wire,
     source: readLine(wire.text, wire.source),
     target: readLine(wire.output, wire.target),
+    written: readLine(wire.output, wire.written),
     maps: wire.maps.map(readMap),
     derived: readDerived(wire.derived),
   };
 }
 
-/** Tokens of one side over their text; a row is the source followed by the target. */
+/** Tokens of one side over their text; a row is the source followed by what is written. */
 export function lineOf(record: Record, side: Side): Line {
   if (side !== "row") return record[side];
+  const known = rows.get(record) ?? rowOf(record);
+  rows.set(record, known);
+  return known;
+}
+
+const rows = new WeakMap<Record, Line>();
+
+function rowOf(record: Record): Line {
   const joint = record.model.task === "generate" ? "" : "\t";
   const shift = record.source.text.length + joint.length;
-  const moved = record.target.tokens.map((token) => ({ ...token, start: token.start + shift, end: token.end + shift }));
-  return { text: record.source.text + joint + record.target.text, tokens: [...record.source.tokens, ...moved] };
+  const moved = record.written.tokens.map((token) => ({ ...token, start: token.start + shift, end: token.end + shift }));
+  return { text: record.source.text + joint + record.written.text, tokens: [...record.source.tokens, ...moved] };
+}
+
+/** What stands in `written` before the first target token: a sign, or nothing. */
+function before(record: Record): number {
+  return record.written.tokens.length - (record.target.tokens.length - 1);
+}
+
+/** The same token on another side; -1 = it is not there. A query of a row is known by the token that it foresees. */
+export function elsewhere(record: Record, from: Side, index: number, to: Side, role: "query" | "key"): number {
+  if (from === to) return index;
+  const source = record.source.tokens.length;
+  if (from === "target" && to === "source") return record.at?.[index]?.[1] ?? -1;
+  const row = inRow(record, from, index, role);
+  const place = to === "row" ? row : to === "source" ? (row < source ? row : -1) : row - source - (to === "written" ? 0 : before(record));
+  const found = to === "target" && role === "query" && record.structure === "row" ? row - record.first : place;
+  return found >= 0 && found < lineOf(record, to).tokens.length ? found : -1;
+}
+
+function inRow(record: Record, from: Side, index: number, role: "query" | "key"): number {
+  if (from === "row" || from === "source") return index;
+  const source = record.source.tokens.length;
+  if (from === "written") return source + index;
+  return role === "query" && record.structure === "row" ? record.first + index : source + before(record) + index;
 }
 
 /** A token as it is shown: white space is drawn, signs stay as they are. */

@@ -88,6 +88,8 @@ function sentence(panel: Panel): string {
     return panel.live ? `${state.view} is being computed …` : `${state.view} was not computed for this record`;
   }
   if (record.maps.length === 0 && record.target.tokens.length > 0 && state.view === "attention")
-    return "no attention: everything went through one vector; erasure and gradient still show what counted";
+    return record.structure === "pair" && !record.picture
+      ? "no attention: everything went through one vector; erasure and gradient still show what counted"
+      : "no attention: what was read went on from step to step; erasure and gradient still show what counted";
   return agreementSentence(record);
 }

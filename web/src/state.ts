@@ -75,7 +75,7 @@ function selectionToText({ panel, side, index, role, across }: Selection): strin
 
 function selectionFromText(text: string): Selection | null {
   const [side, index, role, panel, across] = text.split("-");
-  if (side !== "source" && side !== "target" && side !== "row") return null;
+  if (side !== "source" && side !== "target" && side !== "written" && side !== "row") return null;
   const other = across ? whole(across, -1) : -1;
   return {
     side, index: whole(index, 0), role: role === "key" ? "key" : "query", panel: whole(panel, 0),

@@ -2,7 +2,7 @@
 import { button, dress, figure, make, part, unchanged } from "./dom";
 import { drawBeam } from "./beam";
 import type { Act, Panel } from "./panel";
-import { quoted, spelled } from "./record";
+import { elsewhere, quoted, spelled } from "./record";
 
 const PACE = 450; // milliseconds a step
 const OWN_WORDS: { readonly [task: string]: string } = { tag: "words", fill: "holes", extract: "the piece", classify: "label" };
@@ -17,7 +17,7 @@ export function drawSteps(root: HTMLElement, panel: Panel, act: Act): void {
   const head = part(root, "div", "player");
   if (!head.firstChild) controls(head, root);
   head.querySelector(".title")!.textContent = writes ? "steps" : OWN_WORDS[record.model.task]!;
-  head.querySelectorAll<HTMLElement>("button").forEach((one) => (one.hidden = !writes));
+  for (const control of head.children) if (!control.matches(".title")) (control as HTMLElement).hidden = !writes;
   drawStrip(head.querySelector<HTMLElement>(".strip")!, panel);
   const body = part(root, "div", "step-body");
   drawAlternatives(part(body, "div", "alternatives"), panel, act);
@@ -32,9 +32,8 @@ const playing = new WeakMap<HTMLElement, number>();
 export function currentStep(panel: Panel): number {
   const { state, selected, record } = panel;
   const last = record.target.tokens.length - 1;
-  if (selected?.side === "target") return Math.min(selected.index, last);
-  if (selected?.side === "row" && selected.index >= record.source.tokens.length) return selected.index - record.source.tokens.length;
-  return Math.min(state.step ?? 0, last);
+  const pointed = selected && selected.side !== "source" ? elsewhere(record, selected.side, selected.index, "target", selected.role) : -1;
+  return Math.min(pointed >= 0 ? pointed : state.step ?? 0, last);
 }
 
 function go(root: HTMLElement, step: number | null): void {
@@ -92,6 +91,7 @@ function drawStrip(strip: HTMLElement, panel: Panel): void {
     }));
   }
   const here = currentStep(panel);
+  if (unchanged(strip.children, record, here, state.step)) return;
   Array.from(strip.children).forEach((bar, index) => {
     bar.classList.toggle("later", state.step !== null && index > state.step);
     dress(bar, { "aria-current": index === here ? "step" : null });

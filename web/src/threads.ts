@@ -4,8 +4,8 @@ import { linkVertical } from "d3-shape";
 import { dress, figure, make, part, unchanged } from "./dom";
 import { lensOf, pointed, shade, weightAt, weightsFrom, type Lens, type Pointed } from "./lens";
 import { rowOf } from "./matrix";
-import type { Act, Panel } from "./panel";
-import { lineOf, quoted, spelled, type Record } from "./record";
+import { erasedRanges, erasedTokens, type Act, type Panel } from "./panel";
+import { elsewhere, lineOf, quoted, spelled, type Record } from "./record";
 import { OWN_FORM } from "./answers";
 import { drawTokens, mark, type TokenLine } from "./tokens";
 import { differences } from "./difference";
@@ -18,22 +18,23 @@ interface Thread {
   readonly dark: number;
 }
 
-const LABELS: { readonly [side in Side]: string } = { target: "output", source: "source", row: "source and output" };
+const LABELS: { readonly [side in Side]: string } = { target: "output", source: "source", written: "written before", row: "source and output" };
 const SHORT = 40; // letters that fit on one line when they are drawn large
+const NONE: TokenLine["gone"] = [];
 const FEW = 600; // lines of the glance, before anything is chosen
 
 /** The lines of text of the figure from top to bottom, and between which two of them threads are drawn. */
-function linesOf(record: Record, lens: Lens | null): { lines: TokenLine[]; between: [number, number] } {
+function linesOf(record: Record, lens: Lens | null, gone: TokenLine["gone"]): { lines: TokenLine[]; between: [number, number] } {
   const line = (side: Side, role: "query" | "key", copy = false): TokenLine => ({
-    side, role, copy, line: lineOf(record, side), label: `${LABELS[side]}${copy ? ", looked at" : ""}`,
+    side, role, copy, line: lineOf(record, side), gone: side === "source" || side === "row" ? gone : NONE, label: `${LABELS[side]}${copy ? ", looked at" : ""}`,
   });
   const spoken = record.target.tokens.length > 0 && (lens?.queries === "target" || !OWN_FORM.has(record.model.task));
   const output = spoken ? [line("target", "query")] : [];
   if (!lens) return { lines: [...output, line("source", "key")], between: [0, output.length] };
-  if (lens.queries === "target" && lens.keys !== "target")
+  if (lens.queries === "target" && (lens.keys === "source" || lens.keys === "row"))
     return { lines: [...output, line(lens.keys, "key")], between: [0, output.length] };
   if (lens.queries === "target")
-    return { lines: [...output, line("target", "key", true), line("source", "key")], between: [0, 1] };
+    return { lines: [...output, line(lens.keys, "key", lens.keys === "target"), line("source", "key")], between: [0, 1] };
   const first = output.length;
   return { lines: [...output, line(lens.queries, "query"), line(lens.keys, "key", true)], between: [first, first + 1] };
 }
@@ -41,17 +42,18 @@ function linesOf(record: Record, lens: Lens | null): { lines: TokenLine[]; betwe
 export function drawThreads(root: HTMLElement, panel: Panel, act: Act): void {
   const { record, state } = panel;
   const lens = record.picture ? null : lensOf(record, state);
-  const { lines, between } = linesOf(record, lens);
+  const { lines, between } = linesOf(record, lens, erasedRanges(panel));
   const shown = record.picture ? lines.slice(0, 1) : lines;
   const figureBox = part(root, "div", "weave");
   figureBox.classList.toggle("short", shown.every(({ line }) => line.text.length <= SHORT));
   const rows = rowBoxes(figureBox, shown, between, lens !== null || state.view !== "attention");
   shown.forEach((line, i) => drawTokens(rows[i]!, line, panel, act));
-  const point = lens && pointed(lens, panel.selected, record);
-  shown.forEach((line, i) => markLine(rows[i]!, line, i === between[0] ? "query" : i === between[1] ? "key" : null, panel, lens, point));
   const top = rows[between[0]];
   const bottom = rows[between[1]];
-  if (lens && top && bottom && top !== bottom) drawPaths(figureBox, top, bottom, lens, point, panel);
+  const woven = lens && top && bottom && top !== bottom ? measured(figureBox, top, bottom) : null; // before anything is marked
+  const point = lens && pointed(lens, panel.selected, record);
+  shown.forEach((line, i) => markLine(rows[i]!, line, i === between[0] ? "query" : i === between[1] ? "key" : null, panel, lens, point));
+  if (lens && woven) drawPaths(figureBox, woven, lens, point, panel);
   else figureBox.querySelector("svg")?.replaceChildren();
   readout(part(root, "p", "readout", { "aria-live": "polite" }), panel, lens, point);
 }
@@ -78,18 +80,18 @@ function markLine(words: HTMLElement, line: TokenLine, part: "query" | "key" | n
   const { record, selected, state } = panel;
   const source = record.source.tokens.length;
   const facing = lens && point && part && part !== point.role ? weightsFrom(lens, point) : null;
-  const own = point && part === point.role ? point.index : facing || !selected || selected.side !== line.side ? -1 : selected.index;
+  const own = point && part === point.role ? point.index : facing || !selected ? -1 : elsewhere(record, selected.side, selected.index, line.side, line.role);
   const probabilities = line.side === "target" ? record.probabilities : null;
-  const erased = new Set(record.change?.erase ?? []);
   mark(words, line.line.tokens, {
     chosen: own,
     weights: facing,
     dark: (weight) => (lens ? shade(lens, weight) : 0),
     probabilities,
-    ...(line.side === "source" || line.side === "row" ? { erased } : {}),
+    ...(line.side === "source" || line.side === "row" ? { erased: erasedTokens(panel) } : {}),
     ...(line.side === "target" && panel.changed ? { differs: differences(panel.original, panel.changed)[record === panel.changed ? "after" : "before"] } : {}),
     ...(line.side === "target" && state.step !== null ? { written: state.step + 1 } : {}),
     ...(line.side === "row" && state.step !== null ? { written: source + state.step + 1 } : {}),
+    ...(line.side === "written" && state.step !== null ? { written: state.step + 1 } : {}),
   });
 }
 
@@ -113,9 +115,33 @@ function threadsOf(lens: Lens, point: Pointed | null, written: number): Thread[]
   ).flat();
 }
 
-type Spot = { x: number; top: number; bottom: number };
+interface Spot {
+  readonly x: number;
+  readonly top: number;
+  readonly bottom: number;
+}
 
-/** Where each token stands within the figure. */
+interface Measured {
+  readonly width: number;
+  readonly height: number;
+  readonly from: readonly Spot[];
+  readonly to: readonly Spot[];
+}
+
+const measures = new WeakMap<HTMLElement, Measured>();
+
+/** Where the tokens of both lines stand within the figure; asked of the browser only when something has moved. */
+function measured(figureBox: HTMLElement, top: HTMLElement, bottom: HTMLElement): Measured {
+  const box = figureBox.getBoundingClientRect();
+  const known = measures.get(figureBox);
+  const ends = [top.firstChild, top.lastChild, bottom.firstChild, bottom.lastChild];
+  const still = unchanged(bottom.parentElement!, ...ends, box.width, box.height, top.className, figureBox.className);
+  if (known && still) return known;
+  const found = { width: box.width, height: box.height, from: spots(top, box), to: spots(bottom, box) };
+  measures.set(figureBox, found);
+  return found;
+}
+
 function spots(words: HTMLElement, box: DOMRect): Spot[] {
   return Array.from(words.querySelectorAll("[data-index]"), (span) => {
     const rect = span.getClientRects()[0] ?? span.getBoundingClientRect();
@@ -123,8 +149,7 @@ function spots(words: HTMLElement, box: DOMRect): Spot[] {
   });
 }
 
-function drawPaths(figureBox: HTMLElement, top: HTMLElement, bottom: HTMLElement, lens: Lens, point: Pointed | null, panel: Panel): void {
-  const box = figureBox.getBoundingClientRect();
+function drawPaths(figureBox: HTMLElement, places: Measured, lens: Lens, point: Pointed | null, panel: Panel): void {
   let picture = figureBox.querySelector<SVGSVGElement>(":scope > svg");
   if (!picture) {
     picture = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -132,10 +157,9 @@ function drawPaths(figureBox: HTMLElement, top: HTMLElement, bottom: HTMLElement
     figureBox.prepend(picture);
   }
   const written = panel.state.step === null || lens.queries !== "target" ? Infinity : panel.state.step + 1;
-  if (unchanged(picture, lens, point?.role, point?.index, box.width, box.height, written, top.textContent, bottom.textContent)) return;
-  dress(picture, { width: box.width, height: box.height, viewBox: `0 0 ${box.width} ${box.height}` });
-  const from = spots(top, box);
-  const to = spots(bottom, box);
+  if (unchanged(picture, lens, point?.role, point?.index, places, written)) return;
+  const { width, height, from, to } = places;
+  dress(picture, { width, height, viewBox: `0 0 ${width} ${height}` });
   const link = linkVertical<unknown, { source: [number, number]; target: [number, number] }, [number, number]>();
   const curve = ({ query, key }: Thread): string => {
     const a = from[query];

@@ -9,6 +9,8 @@ export interface TokenLine {
   readonly role: "query" | "key";
   readonly line: Line;
   readonly label: string;
+  /** Stretches of the text whose tokens were erased. */
+  readonly gone: readonly (readonly [number, number])[];
   /** The second time the same text stands in one figure. */
   readonly copy?: boolean;
 }
@@ -40,14 +42,14 @@ function pieces(spec: TokenLine): Node[] {
   let before = -1;
   line.tokens.forEach((token, index) => {
     const start = Math.max(token.start, reached);
-    if (start > reached) nodes.push(gap(line.text.slice(reached, start)));
+    if (start > reached) nodes.push(...gaps(line.text, reached, start, spec.gone));
     const span = tokenSpan({ ...token, start, end: Math.max(start, token.end) }, side, index, spec.copy ?? false, line.text);
     if (!token.sign && before === start && start > 0) span.classList.add("joined");
     nodes.push(span);
     reached = Math.max(reached, token.end);
     before = token.sign ? -1 : token.end;
   });
-  if (reached < line.text.length) nodes.push(gap(line.text.slice(reached)));
+  if (reached < line.text.length) nodes.push(...gaps(line.text, reached, line.text.length, spec.gone));
   return nodes;
 }
 
@@ -71,8 +73,15 @@ function together(nodes: readonly Node[]): Node[] {
   return made;
 }
 
-function gap(text: string): Node {
-  return text.includes("\t") ? make("span", { class: "tab", "aria-hidden": true }, " ⇥ ") : document.createTextNode(text);
+/** What no token covers: plain text, the end of a column, or what was erased, struck out. */
+function gaps(text: string, from: number, to: number, gone: TokenLine["gone"]): Node[] {
+  const cuts = [...new Set([from, to, ...gone.flat().filter((at) => at > from && at < to)])].sort((a, b) => a - b);
+  return cuts.slice(1).map((end, i) => {
+    const start = cuts[i]!;
+    const piece = text.slice(start, end);
+    if (gone.some(([first, last]) => first <= start && end <= last)) return make("span", { class: "token erased" }, piece);
+    return piece.includes("\t") ? make("span", { class: "tab", "aria-hidden": true }, " ⇥ ") : document.createTextNode(piece);
+  });
 }
 
 /** Draws the spans once for each text; what changes with the selection is put on by `mark`. */
@@ -81,7 +90,7 @@ export function drawTokens(root: HTMLElement, spec: TokenLine, panel: Panel, act
   dress(root, { "data-side": spec.side, "data-role": spec.role, "data-panel": panel.number });
   root.classList.toggle("airy", airy(spec.line));
   root.classList.toggle("dense", spec.line.tokens.length > MANY);
-  if (!unchanged(root, spec.line.text, spec.line.tokens, spec.side, spec.copy)) {
+  if (!unchanged(root, spec.line.text, spec.line.tokens, spec.side, spec.copy, spec.gone)) {
     const focused = root.contains(document.activeElement) ? Number((document.activeElement as HTMLElement).dataset["index"]) : -1;
     root.replaceChildren(...(airy(spec.line) ? together(pieces(spec)) : pieces(spec)));
     if (focused >= 0) root.querySelector<HTMLElement>(`[data-index="${focused}"]`)?.focus();
@@ -150,6 +159,16 @@ export interface Mark {
   readonly written?: number;
 }
 
+/** What was last put on a token: with hundreds of them, only what differs is written. */
+interface Worn {
+  readonly weight: number | undefined;
+  readonly probability: number | undefined;
+  readonly classes: string;
+  readonly stop: boolean;
+}
+
+const worn = new WeakMap<Element, Worn>();
+
 /** Numbers onto tokens: shade, exact weight, words for those who do not see. */
 export function mark(root: HTMLElement, tokens: readonly Token[], given: Mark): void {
   const stop = given.chosen >= 0 && given.chosen < tokens.length ? given.chosen : 0;
@@ -159,15 +178,30 @@ export function mark(root: HTMLElement, tokens: readonly Token[], given: Mark): 
     const weight = given.weights?.[index];
     const dark = weight === undefined ? 0 : given.dark(weight);
     const probability = given.probabilities?.[index];
-    dress(span, {
-      "aria-selected": index === given.chosen, "aria-label": sentence(token, weight, probability),
-      "data-weight": weight, "data-probability": probability, tabindex: index === stop ? 0 : -1,
-    });
-    span.style.setProperty("--weight", dark.toFixed(4));
-    span.style.setProperty("--sure", (probability ?? 1).toFixed(4));
-    const classes = { chosen: index === given.chosen, strong: dark > 0.5, erased: given.erased?.has(index), differs: given.differs?.has(index), later: index >= (given.written ?? Infinity) };
-    for (const [name, on] of Object.entries(classes)) span.classList.toggle(name, on ?? false);
+    const classes = classesOf(index, dark, given);
+    const before = worn.get(span);
+    const now: Worn = { weight, probability, classes, stop: index === stop };
+    worn.set(span, now);
+    if (before?.classes !== classes) wear(span, classes, index === given.chosen);
+    if (before?.stop !== now.stop) span.tabIndex = now.stop ? 0 : -1;
+    if (before && Object.is(before.weight, weight) && Object.is(before.probability, probability)) return;
+    dress(span, { "aria-label": sentence(token, weight, probability), "data-weight": weight, "data-probability": probability });
+    span.style.setProperty("--weight", dark.toFixed(3));
+    span.style.setProperty("--sure", (probability ?? 1).toFixed(3));
   });
+}
+
+const STATES = ["chosen", "strong", "erased", "differs", "later"];
+
+function classesOf(index: number, dark: number, given: Mark): string {
+  const on = [index === given.chosen, dark > 0.5, given.erased?.has(index), given.differs?.has(index), index >= (given.written ?? Infinity)];
+  return STATES.filter((_, i) => on[i]).join(" ");
+}
+
+function wear(span: HTMLElement, classes: string, chosen: boolean): void {
+  span.classList.remove(...STATES);
+  if (classes) span.classList.add(...classes.split(" "));
+  span.setAttribute("aria-selected", String(chosen));
 }
 
 function sentence(token: Token, weight: number | undefined, probability: number | undefined): string {

@@ -1,8 +1,8 @@
 // A panel in, the line of what if out: what was changed, what came of it against the original, and the way back.
 import { button, make, part, unchanged } from "./dom";
 import { differences } from "./difference";
-import type { Act, Panel } from "./panel";
-import { quoted, spelled, wordAround, type Record } from "./record";
+import { originalIndex, type Act, type Panel } from "./panel";
+import { elsewhere, quoted, spelled, wordAround, type Record, type Token } from "./record";
 import { changesAnything, NOTHING_CHANGED, type State } from "./state";
 
 export interface WhatIfHands {
@@ -23,12 +23,18 @@ export function drawWhatIf(root: HTMLElement, panels: readonly Panel[], state: S
   if (!unchanged(tools, picked, first.original, state.whatIf)) tools.replaceChildren(...toolsFor(first, picked, state, hands.act));
 }
 
+/** The source token of the original that is chosen; -1 = none that could be erased. */
 function sourceIndex(panel: Panel): number {
-  const { selected } = panel;
-  const count = panel.original.source.tokens.length;
-  if (!selected || panel.original.picture) return -1;
-  if (selected.side === "source" || (selected.side === "row" && selected.index < count)) return selected.index;
-  return -1;
+  const { selected, record } = panel;
+  if (!selected || record.picture || selected.side === "target") return -1;
+  const index = elsewhere(record, selected.side, selected.index, "source", selected.role);
+  const found = index < 0 ? -1 : originalIndex(panel, index);
+  return found >= 0 && erasable(panel.original.source.tokens[found]) ? found : -1;
+}
+
+/** Signs are of the model and not of the text. */
+export function erasable(token: Token | undefined): boolean {
+  return token !== undefined && !token.sign && token.text !== "<mask>";
 }
 
 /** What was done, in words. */

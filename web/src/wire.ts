@@ -7,8 +7,9 @@ export interface WireToken {
   id: number;
 }
 
+/** Numbers as base64 of their bytes, little end first. */
 export interface Packed {
-  shape: [number, number, number];
+  shape: number[];
   float32: string;
 }
 
@@ -20,7 +21,8 @@ export interface WireMap {
   weights: number[][][] | Packed;
 }
 
-export type Side = "source" | "target" | "row";
+/** What is written is the target as a decoder is fed it, one step late; a row is the source followed by that. */
+export type Side = "source" | "target" | "written" | "row";
 
 export interface Alternative {
   text: string;
@@ -46,9 +48,9 @@ export interface PerHead {
 }
 
 export interface WireDerived {
-  erasure: number[][];
-  gradient: number[][];
-  rollout: number[][] | null;
+  erasure: number[][] | Packed;
+  gradient: number[][] | Packed;
+  rollout: number[][] | Packed | null;
   entropy: PerHead[];
   importance: PerHead[];
   agreement: { erasure?: number | null; gradient?: number | null } | null;
@@ -84,11 +86,16 @@ export interface Answer {
 export interface WireRecord {
   kind: "record";
   model: ModelName;
+  /** An encoder and a decoder, one row, or a model that only reads. */
+  structure: "pair" | "row" | "read";
   text: string;
   picture: Picture | null;
   source: WireToken[];
   output: string;
   target: WireToken[];
+  written: WireToken[];
+  /** The place in the row from which the first target token is foreseen. */
+  first: number;
   at: [number, number][] | null;
   probabilities: number[];
   alternatives: Alternative[][];
