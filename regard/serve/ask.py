@@ -179,11 +179,10 @@ def look(model: Trained, name: str, request: LookRequest) -> bytes:
 
 
 def looked_at(model: Trained, request: LookRequest) -> tuple[Text, Item | None]:
-    """A text; or a picture, which came with the request and has no name."""
-    asked = request.picture if request.text is None else as_text(request.text)
-    assert asked is not None
-    found = item(model, asked, request.text is None, "text 1")
-    return ("picture", found) if isinstance(found, Item) and found.picture is not None else (asked, None)
+    """A text; or a picture, which came with the request, and its name."""
+    text = as_text(request.text or ("" if request.picture is None else "picture"))
+    found = item(model, request.picture or text, request.picture is not None, "what is looked at")
+    return text, found if request.picture is not None and isinstance(found, Item) else None
 
 
 def look_wish(model: Trained, request: LookRequest) -> Wish:

@@ -27,7 +27,7 @@ MOST_AT_WORK = 4  # requests that the event loop reads or answers at a time, so 
 
 # How long
 HEADER_SECONDS = 5.0  # until a request's headers are there, and between two requests of one connection
-BODY_SECONDS = 8.0  # until its body is there, however slowly it comes
+BODY_SECONDS = 6.0  # until its body is there, however slowly it comes
 ANSWER_SECONDS = 120.0  # until it is answered
 SEND_SECONDS = 20.0  # until the next piece of an answer is taken
 END_SECONDS = 7.5  # after a signal, for what is being answered

@@ -87,9 +87,9 @@ class Change(Asked):
 
 
 class LookRequest(Asked):
-    """A text, or a picture for a model that describes them."""
+    """A text; or a picture, for a model that describes them, and its name as the text."""
 
-    model_config = ConfigDict(json_schema_extra=one_of("text", "picture") | {"not": {
+    model_config = ConfigDict(json_schema_extra={"anyOf": one_of("text", "picture")["oneOf"], "not": {
         "required": ["sample", "beam"],
         "properties": {each: {"not": {"type": "null"}} for each in ("sample", "beam")}}})  # fmt: skip
 
@@ -105,8 +105,8 @@ class LookRequest(Asked):
     @model_validator(mode="after")
     def fits(self) -> "LookRequest":
         refuse_both(self.sample, self.beam)
-        if (self.text is None) == (self.picture is None):
-            raise ValueError("expected either a text or a picture")
+        if self.text is None and self.picture is None:
+            raise ValueError("expected a text or a picture")
         return self
 
 

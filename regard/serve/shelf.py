@@ -159,11 +159,10 @@ def cover(path: Path) -> Cover:
 
 
 def examples(path: Path) -> tuple[str, ...]:
-    """A few sources to try the model with, where the folder has some."""
+    """A few sources to try the model with: of the held-out examples that its report shows."""
     try:
-        found = json.loads((path / "examples.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        shown = json.loads((path / "report.json").read_text(encoding="utf-8"))["examples"]["best"]
+        found = [each["source"] for each in shown]
+    except (OSError, ValueError, KeyError, TypeError):
         return ()
-    if not isinstance(found, list):
-        return ()
-    return tuple(text for text in found if isinstance(text, str) and len(text) <= MOST_TEXT)[:MOST_EXAMPLES]
+    return tuple(text for text in found if isinstance(text, str) and 0 < len(text) <= MOST_TEXT)[:MOST_EXAMPLES]

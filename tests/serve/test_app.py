@@ -82,6 +82,8 @@ def test_models_are_listed_and_found_by_name(make_client: Make, copy_folder: Pat
     client = make_client(copy_folder, saved("encoder", "task=fill"))
     listed = client.get("/v1/models").json()["models"]
     assert [each["name"] for each in listed] == ["model", "encoder"]
+    assert listed[0]["examples"]
+    assert all(set(each) <= set("abcd") for each in listed[0]["examples"])
     assert listed[0] | {"examples": []} == {
         "name": "model", "task": "transduce", "preset": "rnn-attention", "parameters": listed[0]["parameters"],
         "reads": "text", "columns": 1, "beam": 1, "loaded": False, "examples": [],

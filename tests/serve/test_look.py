@@ -106,6 +106,7 @@ def test_a_picture_is_described(captions: Client, kind: str) -> None:
     seen = record(captions, picture=asked)
     assert seen["output"] == offline.text
     assert seen["picture"]["width"] == 8
+    assert record(captions, picture=asked, text="/etc/passwd")["text"] == "/etc/passwd"  # its name, and no more
 
 
 def bomb(width: int, height: int) -> bytes:
