@@ -848,8 +848,8 @@ def tell_saved(out: str, task: str, found: "Evaluation | None", quiet: bool) -> 
     from regard.view.terminal import command
 
     folder = shlex.quote(out)
-    note(f"the model is in {out}: README.md is its card, curves.svg its curves")
-    for place, line in enumerate([*commands(task), "regard laws FOLDER"]):
+    note(f"the model is in {out}: README.md is its card; open report.html in a browser to see how it went")
+    for place, line in enumerate([*commands(task), "regard serve FOLDER", "regard laws FOLDER"]):
         typed = line.replace("FOLDER", folder).replace("regard", command(), 1)
         note(f"{'      ' if place else 'next: '}{typed}")
     if (Path(out) / "tensorboard").is_dir():

@@ -32,13 +32,15 @@ def demo(folder: Path, preset: str, words: list[str]) -> float:
     record = trained.look(EXAMPLE)
     print(f"\nexact match on {TEST} held-out dates: {exact.value:.2f} % ({exact.low:.2f} – {exact.high:.2f})")
     print(f"\n{EXAMPLE}  →  {record.output}\n\n{terminal.alignment(record)}\n")
-    files = "model/ (README.md is its card, curves.svg its curve)"
+    record.save(folder / "look.html")
+    files = "model/ (README.md is its card, report.html tells how it went), look.html"
     if record.alignment() is not None:
         record.save(folder / "alignment.svg")
         record.save(folder / "alignment.png")
         files += ", alignment.svg, alignment.png"
     print(f"{time.monotonic() - started:.0f} seconds. In {folder}/: {files}")
     print(f"Next: echo '31 December 1999' | {terminal.command()} run {folder}/model")
+    print(f"      {terminal.command()} serve {folder}/model")
     return exact.value
 
 
