@@ -20,7 +20,7 @@ interface Frame {
 }
 
 function label(token: Token | undefined): string {
-  const text = token ? spelled(token) : "";
+  const text = token ? spelled(token).replace(/^␣+(?=[^␣])/, "") : ""; // a space before a word says nothing here
   return text.length > ROOM ? `${text.slice(0, ROOM - 1)}…` : text;
 }
 
