@@ -11,6 +11,10 @@ from regard.folder import Weights
 from regard.models.model import Model
 
 
+PERFECT = 100.0  # per cent
+ENOUGH = 3  # validations after a perfect one
+
+
 def snapshot(model: Model) -> Weights:
     """A copy of the weights; of weights that are no numbers any more nothing is kept."""
     for name, weight in model.named_parameters():
@@ -69,6 +73,11 @@ class Keeper:
             self.best = Best(step, value, snapshot(model))
         self.since_best = 0 if better else self.since_best + 1
         return better
+
+    def patience(self, most: int) -> int:
+        """Validations that may bring nothing better; after a perfect score none can, and a few are enough to trust it."""
+        perfect = self.best is not None and self.sign > 0 and self.best.value >= PERFECT
+        return min(most, ENOUGH) if perfect else most
 
     def worth(self, value: float) -> float:
         """The higher the better; a score that is not a number is worth less than any."""

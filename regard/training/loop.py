@@ -127,7 +127,8 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
 
 def may_be_last(t: Train, keep: Keeper, step: int) -> bool:
     """Whether the validation that is due after this step may end the run, patience being at its end."""
-    return t.patience is not None and step % t.validate_steps == 0 and keep.since_best + 1 >= t.patience
+    due = t.patience is not None and step % t.validate_steps == 0
+    return due and keep.since_best + 1 >= keep.patience(t.patience or 0)
 
 
 def stand(crew: Crew, step: int, place: Place, bad: int) -> Standing:
@@ -157,7 +158,7 @@ def validate(data: Prepared, model: Model, crew: Crew, step: int, name: str = ""
         crew.stop.signal = crew.team.told(crew.stop.heard or 0)
         raise Abandoned
     since_best = crew.team.told(crew.keep.since_best)
-    if patience is not None and since_best >= patience:
+    if patience is not None and since_best >= crew.team.told(crew.keep.patience(patience)):
         return f"{since_best} validations brought nothing better"
     return None
 

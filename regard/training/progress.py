@@ -184,7 +184,8 @@ class Report:
                 "the best so far" if keep.since_best == 0 else f"best {keep.best.value:.4g} (step {keep.best.step})"
             ]
         if self.settings.patience is not None:
-            parts += [f"patience left {self.settings.patience - keep.since_best} of {self.settings.patience}"]
+            most = keep.patience(self.settings.patience)
+            parts += [f"patience left {most - keep.since_best} of {most}"]
         parts += [f"{name} {scores[name]:.4g}" for name in TOLD if name in scores and name != keep.metric]
         return " · ".join(parts + self.sparks(keep.metric))
 

@@ -58,6 +58,17 @@ def test_best_by_the_metric(model: Model, metric: str, values: list[float], best
     assert keep.since_best == len(values) - best
 
 
+def test_little_patience_is_left_after_a_perfect_score(model: Model) -> None:
+    keep = Keeper("exact", 0)
+    keep.offer(model, 1, 99.0)
+    assert keep.patience(10) == 10
+    keep.offer(model, 2, 100.0)
+    assert (keep.patience(10), keep.patience(2)) == (3, 2)
+    loss = Keeper("loss", 0)
+    loss.offer(model, 1, 200.0)
+    assert loss.patience(10) == 10
+
+
 def test_of_equals_the_newest_is_kept_but_patience_counts_it(model: Model) -> None:
     keep = Keeper("exact", 0)
     offered = []
