@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from bench.lesson import PAGE, table
 from regard import config
 from regard.data.builtin import captions, dates
 from regard.lab.lesson import curves, kept, make
@@ -42,6 +43,10 @@ def test_its_pages_say_what_the_code_says(shipped: dict[str, Any]) -> None:
         assert all(sentence.endswith(".") and sentence.count(". ") == 0 for sentence in page["sentences"])
         assert page["curve"]["command"].startswith("regard ")
         assert all(len(series["points"]) > 3 for series in page["curve"]["series"])
+
+
+def test_its_scores_stand_in_the_document() -> None:
+    assert table() in PAGE.read_text(encoding="utf-8"), "run python -m bench.lesson"
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -3,7 +3,6 @@ import type { Change, Hit, Lesson, ModelCard, WireRecord } from "./wire";
 import type { Sampling } from "./state";
 
 export interface LookWish {
-  /** Of a picture: its name, which the server is not told. */
   text: string | string[];
   picture?: string;
   model: string;
@@ -28,8 +27,7 @@ async function post<T>(path: string, body: unknown, signal: AbortSignal): Promis
 }
 
 export function look(wish: LookWish, signal: AbortSignal): Promise<WireRecord> {
-  const { text, ...rest } = wish;
-  return post("v1/look", wish.picture ? rest : { text, ...rest }, signal);
+  return post("v1/look", wish, signal);
 }
 
 export function search(query: string, texts: string[], model: string, signal: AbortSignal): Promise<{ hits: Hit[] }> {
