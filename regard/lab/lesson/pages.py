@@ -133,7 +133,7 @@ PAGES = (
             "Keys and values of what was seen are kept, which takes memory; without them each new token would "
             "cost a pass over all others.",
         ),
-        ("decoder.width=48", "decoder.feedforward=96", "decoder.dropout=0"),
+        ("decoder.width=40", "decoder.feedforward=80", "decoder.dropout=0"),
         curves.keeping,
     ),
     Page(
@@ -147,7 +147,7 @@ PAGES = (
             "Each hole is filled without knowing what stands in the others, and only with what the rest of the "
             "text tells: letters of a name can be found, most digits can not.",
         ),
-        ("encoder.width=48", "encoder.feedforward=96", "encoder.dropout=0"),
+        ("encoder.width=40", "encoder.feedforward=80", "encoder.dropout=0"),
         curves.holes,
         example=HOLES,
     ),
