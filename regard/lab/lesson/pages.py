@@ -8,7 +8,7 @@ from regard.lab.lesson.curves import Curve, Taught
 from regard.tasks.fill import HOLE
 
 EXAMPLE = "Saturday 9th of May, 2018"
-HOLES = EXAMPLE.replace("May", f"{HOLE}a{HOLE}")
+HOLES = f"Satur{HOLE}ay 9th of M{HOLE}y, 2018"
 
 
 @dataclass(frozen=True)
@@ -147,7 +147,7 @@ PAGES = (
             "Each hole is filled without knowing what stands in the others, and only with what the rest of the "
             "text tells: letters of a name can be found, most digits can not.",
         ),
-        ("encoder.width=40", "encoder.feedforward=80", "encoder.dropout=0"),
+        ("encoder.width=48", "encoder.feedforward=96", "encoder.dropout=0", "fill.share=0.3"),
         curves.holes,
         example=HOLES,
     ),
