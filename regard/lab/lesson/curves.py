@@ -66,11 +66,11 @@ def exposure(taught: Taught) -> Curve:
 
 
 def bottleneck(taught: Taught) -> Curve:
-    return by_length(taught, ["rnn", "rnn-attention"])
+    return by_length(taught, ["rnn"])
 
 
 def context(taught: Taught) -> Curve:
-    return by_length(taught, ["rnn", "rnn-context", "rnn-attention"])
+    return by_length(taught, ["rnn", "rnn-context"])
 
 
 def by_length(taught: Taught, names: Iterable[str]) -> Curve:

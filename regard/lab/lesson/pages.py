@@ -71,8 +71,8 @@ PAGES = (
         (
             "At each step the decoder compares its state with every state of the encoder, and reads a mixture of "
             "them in which those that fit best weigh most.",
-            "Nothing has to pass through one vector any more, and nobody said where to look: the weights have "
-            "found year, month and day by themselves.",
+            "Nothing has to pass through one vector any more, and nobody said where to look: most characters of the "
+            "answer have found the year, month or day that tells them.",
             "It costs one comparison for each pair of a source and a target position.",
         ),
         ("encoder.width=64", "encoder.embedding=32", "decoder.width=64", "decoder.embedding=32"),
