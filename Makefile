@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install page browser demo test lint bench bench-train bench-decode bench-choices bench-invariance bench-quality drills clean
+.PHONY: install page browser demo lesson test lint bench bench-train bench-decode bench-choices bench-invariance bench-quality drills clean
 
 install: $(STAMP)
 
@@ -25,6 +25,12 @@ browser:
 
 demo: install
 	$(BIN)/regard demo
+
+# The lesson as it is shipped.
+lesson: install
+	OMP_NUM_THREADS=1 $(BIN)/regard demo --all -o regard/lab/lesson/models
+	rm regard/lab/lesson/models/lesson.html
+	$(BIN)/python -m bench.lesson
 
 test: install browser
 	$(BIN)/python -m pytest

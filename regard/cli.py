@@ -549,19 +549,34 @@ def laws(
 @app.command()
 def demo(
     out: Annotated[str, typer.Option("-o", help="Folder for the data, the model and the picture.")] = "demo",
-    preset: Annotated[str, typer.Option(help="A preset that turns text into text.")] = "rnn-attention",
+    preset: Annotated[str | None, typer.Option(help="A preset that turns text into text.")] = None,
+    every: Annotated[
+        bool, typer.Option("--all", help="All ten systems, small: the lesson, in ten to twenty minutes.")
+    ] = False,
     seed: Seed = None,
     settings: Set = None,
 ) -> None:
     """Train, score and look: about a minute.
 
+    With --all, ten small models, one for each system, and lesson.html, a page for each with what was measured.
+
     \b
     regard demo
     regard demo --preset transformer -o demo-transformer
+    regard demo --all -o lesson
     """
-    from regard.lab.demo import demo as tell
+    words = flag_words({"train.seed": seed}, {}) + (settings or [])
+    if not every:
+        from regard.lab.demo import demo as tell
 
-    tell(Path(out), preset, flag_words({"train.seed": seed}, {}) + (settings or []))
+        tell(Path(out), preset or "rnn-attention", words)
+        return
+    if preset is not None:
+        raise UsageError(f"--all trains all ten systems; leave out --preset {preset}")
+    from regard.lab.lesson.make import make
+
+    make(Path(out), words)
+    note(f"{Path(out) / 'lesson.html'} is the lesson; each folder beside it is a model: regard serve {out}/rnn")
 
 
 # ── serving ──────────────────────────────────────────────────────────────────────────────────────────────────────────

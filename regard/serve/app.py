@@ -101,9 +101,12 @@ def add_state(app: FastAPI, desk: Desk) -> None:
         return ModelsAnswer(models=[place.answer() for place in desk.shelf.places.values()])
 
     @app.get("/v1/lesson", responses=refusals(404, *READING) | {200: {"content": {"application/json": {}}}})
-    async def lesson() -> Response:
-        """The pages of the lesson."""
-        raise Refusal(404, "there is no lesson in this copy of regard", "no_lesson")
+    async def lesson(request: Request) -> Response:
+        """The pages of the lesson; the model of page NAME answers as lesson/NAME."""
+        found = await desk.lesson(request)
+        if found is None:
+            raise Refusal(404, "there is no lesson in this copy of regard", "no_lesson")
+        return Response(found, media_type="application/json")
 
     @app.get("/healthz", responses=refusals(403, 405, 421), summary="Alive")
     async def healthz() -> HealthAnswer:

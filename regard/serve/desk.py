@@ -1,12 +1,15 @@
 """A request in, its answer out: the desk where requests are handed to the thread of their model and waited for."""
 
 import asyncio
+import json
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from starlette.requests import Request
 
+from regard.lab.lesson import kept
 from regard.serve.guard import TURN
 from regard.serve.limits import ANSWER_SECONDS, MOST_WAITING
 from regard.serve.meter import Gauge, Meter
@@ -22,15 +25,19 @@ class Desk:
 
     def __init__(self, paths: Sequence[Path], tell: Tell, room: int = MOST_WAITING) -> None:
         self.meter = Meter()
+        self.room = room
         self.shelf = Shelf(paths, tell, self.meter)
         self.workers = {name: Worker(place, room, self.meter) for name, place in self.shelf.places.items()}
+        self.lesson_pages: bytes | None = None  # made when first asked for
 
     @property
     def is_full(self) -> bool:
-        return all(worker.is_full for worker in self.workers.values())
+        return all(self.workers[name].is_full for name in self.shelf.places)
 
     async def ask(self, place: Place, work: Work, request: Request) -> Any:
         """What the model says; while it is waited for, others have their turn."""
+        if place.name not in self.workers:  # of the lesson: it has a thread as soon as it has work
+            self.workers[place.name] = Worker(place, self.room, self.meter)
         turn: asyncio.Semaphore | None = request.scope.get(TURN)
         job = self.workers[place.name].put(work)
         if turn is None:
@@ -58,6 +65,17 @@ class Desk:
                 job.leave()
                 answer.cancel()
 
+    async def lesson(self, request: Request) -> bytes | None:
+        """The lesson, its pages with what their models make of the example; none where none is shipped."""
+        if self.lesson_pages is None and (found := kept.read()) is not None:
+            pages = []
+            for page in found["pages"]:
+                place = self.shelf.place(kept.PREFIX + page["name"])
+                record = await self.ask(place, partial(kept.record, page=page), request)
+                pages.append({**page, "record": record})
+            self.lesson_pages = json.dumps({**found, "pages": pages}, ensure_ascii=False).encode()
+        return self.lesson_pages
+
     def end(self) -> None:
         """Stops all work; whoever still waits is told."""
         self.shelf.ended.set()
@@ -66,7 +84,10 @@ class Desk:
 
     def gauges(self) -> list[Gauge]:
         waiting = [((("model", name),), float(len(each.waiting))) for name, each in self.workers.items()]
-        loaded = [((("model", name),), float(each.loaded is not None)) for name, each in self.shelf.places.items()]
+        loaded = [
+            ((("model", name),), float(each.loaded is not None))
+            for name, each in {**self.shelf.places, **self.shelf.taught}.items()
+        ]
         return [("regard_waiting", "Requests that wait, by model.", waiting),
                 ("regard_loaded", "Whether a model is in memory.", loaded)]  # fmt: skip
 

@@ -1,7 +1,7 @@
 """Folders in, models by name out: loaded when first asked for, replaced when their folder changes.
 
 A new model is loaded beside the old one, which answers until the new one is there. A folder that can not be loaded is
-told once, and the old model stays.
+told once, and the old model stays. Behind the models that were named stand those of the lesson, as lesson/NAME.
 """
 
 import json
@@ -15,6 +15,7 @@ import safetensors
 
 from regard import config, folder
 from regard.errors import FolderError, UsageError
+from regard.lab.lesson import kept
 from regard.serve.limits import MOST_TEXT, WATCH_SECONDS
 from regard.serve.meter import Meter
 from regard.serve.refusal import Refusal
@@ -98,12 +99,15 @@ class Place:
 
 
 class Shelf:
-    """The models that are served, in the order in which they were named."""
+    """The models that are served, in the order in which they were named; and those of the lesson, when asked for."""
 
     def __init__(self, paths: Sequence[Path], tell: Tell, meter: Meter) -> None:
         if not paths:
             raise UsageError("expected at least one model folder")
+        self.tell, self.meter = tell, meter
         self.places = {name: Place(name, path, tell, meter) for name, path in names(paths).items()}
+        self.lesson = kept.folders()
+        self.taught: dict[str, Place] = {}
         self.ended = threading.Event()
         threading.Thread(target=self.watch, name="watch", daemon=True).start()
 
@@ -111,11 +115,19 @@ class Shelf:
         """The model of this name; without one, the first."""
         if name is None:
             return next(iter(self.places.values()))
+        if name in self.lesson:
+            return self.lesson_place(name)
         if name not in self.places:
             known = ", ".join(self.places)
             raise Refusal(404, f"no such model{config.nearest(name, self.places)}; there are: {known}",
                           "unknown_model", "model")  # fmt: skip
         return self.places[name]
+
+    def lesson_place(self, name: str) -> Place:
+        """A model of the lesson; nothing of it is read before somebody asks for it."""
+        if name not in self.taught:
+            self.taught[name] = Place(name, self.lesson[name], self.tell, self.meter)
+        return self.taught[name]
 
     def watch(self) -> None:
         while not self.ended.wait(WATCH_SECONDS):

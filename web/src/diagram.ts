@@ -11,7 +11,7 @@ const CIRCLE = 13;
 const SOURCE = 6;
 const TARGET = 5;
 
-type Kind = "recurrent" | "convolution" | "attention" | "none";
+type Kind = "recurrent" | "convolution" | "attention" | "places" | "none";
 type Spot = { readonly x: number; readonly y: number };
 type Drawing = ReturnType<typeof open>;
 
@@ -24,6 +24,7 @@ interface Stack {
 }
 
 function kindOf(word: string): Kind {
+  if (/image|picture/.test(word)) return "places";
   if (/conv/.test(word)) return "convolution";
   if (/attention|transformer|self/.test(word)) return "attention";
   return /none|^$/.test(word) ? "none" : "recurrent";
@@ -47,7 +48,7 @@ export function drawDiagram(root: HTMLElement, page: LessonPage, record: Record 
 
 /** The first tokens of the example that are not blank. */
 function labels(record: Record | null, side: "source" | "target", count: number): string[] {
-  const tokens = record?.[side].tokens ?? [];
+  const tokens = side === "source" && record?.picture ? [] : record?.[side].tokens ?? [];
   const shown = tokens.filter((token) => token.text.trim()).slice(0, count).map((token) => spelled(token).slice(0, 6));
   return Array.from({ length: count }, (_, i) => shown[i] ?? "");
 }
@@ -57,7 +58,7 @@ export function inWords(diagram: Diagram): string {
   const parts = [
     kindOf(diagram.encoder) === "none" ? "" : `encoder: ${diagram.encoder}${diagram.bidirectional ? " in both directions" : ""}, ${many(diagram.layers[0])}`,
     kindOf(diagram.decoder) === "none" ? "" : `decoder: ${diagram.decoder}, ${many(diagram.layers[1])}`,
-    diagram.attention === "none" ? "no attention between them" : `attention: ${diagram.attention}${diagram.heads > 1 ? `, ${diagram.heads} heads` : ""}`,
+    diagram.attention === "none" ? "no attention" : `attention: ${diagram.attention}${diagram.heads > 1 ? `, ${diagram.heads} heads` : ""}`,
     diagram.bottleneck ? "everything passes through one vector" : "",
   ];
   return parts.filter(Boolean).join("; ");
@@ -95,6 +96,7 @@ function oneStack(drawing: Drawing, diagram: Diagram, source: string[], target: 
   const kind = kindOf(writes ? diagram.decoder : diagram.encoder);
   const one = stack(kind, words.length, layers, writes ? 34 : 45, height - 40, writes, diagram.bidirectional);
   drawStack(drawing, one, words, "read");
+  if (writes && diagram.bottleneck) narrow(drawing, one);
   if (writes) {
     const x = (one.levels[0]![3]!.x + one.levels[0]![4]!.x) / 2;
     drawing.append("line").attr("class", "divide").attr("x1", x).attr("x2", x).attr("y1", 20).attr("y2", height - 10);
@@ -125,6 +127,7 @@ function drawStack(drawing: Drawing, stack: Stack, words: readonly string[], rol
     if (level > 0 && stack.kind === "recurrent") loop(drawing, row, stack.both);
   });
   stack.levels.forEach((row, level) => row.forEach((spot) => {
+    if (level === 0 && stack.kind === "places") return void drawing.append("rect").attr("class", "step").attr("x", spot.x - 9).attr("y", spot.y - 9).attr("width", 18).attr("height", 18);
     drawing.append("circle").attr("class", level === 0 ? "step given" : "step").attr("cx", spot.x).attr("cy", spot.y).attr("r", level === 0 ? 4 : CIRCLE);
   }));
   const edge = role === "read" ? stack.levels[0]! : stack.levels.at(-1)!;
@@ -150,6 +153,14 @@ function loop(drawing: Drawing, row: readonly Spot[], both: boolean): void {
 /** Each step that writes looks at every step that was read. */
 function crossing(drawing: Drawing, read: readonly Spot[], written: readonly Spot[]): void {
   written.forEach((to, i) => read.forEach((from, j) => line(drawing, i === j ? "look strong" : "look", from, to)));
+}
+
+/** In one network for both, the step over the border: what is known of the source crosses in this state. */
+function narrow(drawing: Drawing, { levels }: Stack): void {
+  for (const row of levels.slice(1)) {
+    const [from, to] = [row[3]!, row[4]!];
+    drawing.append("path").attr("class", "bottleneck").attr("d", `M${from.x + CIRCLE},${from.y}L${to.x - CIRCLE},${to.y}`);
+  }
 }
 
 /** The one line through which everything must pass; or what is left of it where attention has taken its place. */

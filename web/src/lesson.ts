@@ -22,6 +22,14 @@ export interface LessonHands {
 
 const read = new WeakMap<WireRecord, Record>();
 
+const HOLE = "[mask]";
+
+/** What was typed goes with the reader from page to page, wherever it can be asked; else the page's own example. */
+export function asksAbout(lesson: Lesson, page: LessonPage, state: State): string {
+  const own = page.example ?? lesson.example;
+  return state.say && !page.record?.picture && state.say.includes(HOLE) === own.includes(HOLE) ? state.say : own;
+}
+
 function recordOf(wire: WireRecord): Record {
   if (!read.has(wire)) read.set(wire, readRecord(wire));
   return read.get(wire)!;
@@ -48,15 +56,25 @@ export function drawLesson(root: HTMLElement, lesson: Lesson, page: LessonPage, 
   const body = part(root, "div", "lesson-body");
   const left = part(body, "div", "lesson-left");
   const right = part(body, "div", "lesson-right");
-  const record = hands.record ?? (page.record && (!hands.live || !state.say) ? recordOf(page.record) : null);
+  const own = asksAbout(lesson, page, state) === (page.example ?? lesson.example);
+  const record = hands.record ?? (page.record && (!hands.live || own) ? recordOf(page.record) : null);
   drawDiagram(part(left, "figure", "diagram", { "data-picture": "diagram" }), page, page.record ? recordOf(page.record) : record);
   const words = part(right, "div", "lesson-words");
   if (!unchanged(words, page)) {
     const number = lesson.pages.indexOf(page) + 1;
-    words.replaceChildren(make("p", { class: "hint" }, `${number} of ${lesson.pages.length} · ${page.name}`), make("h1", { tabindex: -1 }, page.title), ...page.sentences.map((sentence) => make("p", { class: "sentence" }, sentence)));
+    words.replaceChildren(make("p", { class: "hint" }, `${number} of ${lesson.pages.length} · ${page.name}`), make("h1", { tabindex: -1 }, page.title), ...page.sentences.map((sentence) => make("p", { class: "sentence" }, sentence)), ...measured(page));
   }
-  drawExample(part(right, "section", "lesson-example", { "aria-label": "the example through this system" }), lesson, state, record, hands);
+  drawExample(part(right, "section", "lesson-example", { "aria-label": "the example through this system" }), lesson, page, state, record, hands);
   drawCurve(part(right, "div", "lesson-curve"), page);
+}
+
+/** What the small model of this page has come to. */
+function measured({ parameters, scores }: LessonPage): HTMLElement[] {
+  const first = scores?.[0];
+  if (!first || !parameters) return [];
+  const interval = first.low == null || first.high == null ? "" : ` (${first.low.toFixed(1)} – ${first.high.toFixed(1)})`;
+  const right = first.name === "exact" ? "held-out examples right" : "hidden characters right";
+  return [make("p", { class: "hint measured" }, `its small model: ${parameters.toLocaleString("en")} parameters, ${first.value.toFixed(1)} %${interval} of the ${right}`)];
 }
 
 function drawContents(root: HTMLElement, lesson: Lesson, page: LessonPage, act: Act): void {
@@ -70,16 +88,16 @@ function drawContents(root: HTMLElement, lesson: Lesson, page: LessonPage, act: 
   if (focused) root.querySelector<HTMLElement>(`[data-page="${CSS.escape(focused)}"]`)?.focus();
 }
 
-function drawExample(root: HTMLElement, lesson: Lesson, state: State, record: Record | null, hands: LessonHands): void {
+function drawExample(root: HTMLElement, lesson: Lesson, page: LessonPage, state: State, record: Record | null, hands: LessonHands): void {
   const asking = part(root, "div", "ask");
-  asking.hidden = !hands.live;
+  asking.hidden = !hands.live || !!page.record?.picture;
   if (hands.live && !asking.firstChild) {
     const field = make("input", { id: "lesson-text", type: "text", dir: "auto", spellcheck: "false", autocomplete: "off", "aria-label": "text for this system" });
     field.addEventListener("input", () => all.get(root.closest<HTMLElement>(".lesson")!)!.hands.act.set({ say: field.value, selected: null }));
     asking.append(field, make("div", { class: "flight" }));
   }
   const field = asking.querySelector("input");
-  const text = state.say || lesson.example;
+  const text = asksAbout(lesson, page, state);
   if (field && field.value !== text && document.activeElement !== field) field.value = text;
   asking.querySelector(".flight")?.classList.toggle("busy", hands.busy);
   const problem = part(root, "p", "problem", { role: "alert" });

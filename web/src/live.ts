@@ -4,7 +4,7 @@ import { barOf, drawBar, drawTheme } from "./bar";
 import { lesson as askLesson, look, models as askModels, search, type LookWish } from "./client";
 import { make, part } from "./dom";
 import { drawSearch } from "./hits";
-import { drawLesson } from "./lesson";
+import { asksAbout, drawLesson } from "./lesson";
 import { originalIndex, translated, type Act, type Panel } from "./panel";
 import { readRecord, wordAround, type Record } from "./record";
 import { drawSheet } from "./sheet";
@@ -269,9 +269,10 @@ function openLesson(table: Table, root: HTMLElement, state: State): void {
 function learn(table: Table, root: HTMLElement, lesson: Lesson, state: State): void {
   const page = lesson.pages.find(({ name }) => name === state.page) ?? lesson.pages[0];
   if (!page) return;
-  const text = state.say || lesson.example;
+  const text = asksAbout(lesson, page, state);
   const slots = slotsOf(table, 0);
-  const asked: LookWish = { text, model: `lesson/${page.name}`, packed: true };
+  const picture = page.record?.picture?.data;
+  const asked: LookWish = { text, model: `lesson/${page.name}`, packed: true, ...(picture ? { picture } : {}) };
   if (text.trim()) {
     ask(slots.original, keyOf(asked), slots.original.key === "" ? 0 : TYPING, async (signal) => readRecord(await look(asked, signal)), table.store.redraw);
     if (slots.original.answered === keyOf(asked)) derive(table, slots.derived, slots.original, asked, true);

@@ -192,6 +192,10 @@ export interface LessonPage {
   name: string;
   title: string;
   sentences: string[];
+  /** What this page's model is asked; none = the example of the lesson. */
+  example?: string;
+  parameters?: number;
+  scores?: { name: string; value: number; low?: number | null; high?: number | null }[];
   diagram: Diagram;
   record: WireRecord | null;
   curve: Curve | null;

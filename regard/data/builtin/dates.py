@@ -15,6 +15,7 @@ import random
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache, lru_cache
+from string import Formatter
 
 from babel import Locale
 from babel.dates import DateTimeFormat, tokenize_pattern
@@ -92,6 +93,17 @@ class Spelling:
     def write(self, day: Day) -> str:
         return self.template.format(*[words[day[field]] for field, words in self.gaps])
 
+    def places(self, day: Day) -> dict[int, tuple[int, int]]:
+        """Where each field stands in what `write` gives: first character, and the one after its last."""
+        found, at, gaps = {}, 0, iter(self.gaps)
+        for text, gap, _, _ in Formatter().parse(self.template):
+            at += len(text)
+            if gap is not None:
+                field, words = next(gaps)
+                found[field] = at, at + len(words[day[field]])
+                at += len(words[day[field]])
+        return found
+
     def upper(self) -> "Spelling":
         return Spelling(self.template.upper(), tuple((f, tuple(w.upper() for w in words)) for f, words in self.gaps))
 
@@ -120,6 +132,18 @@ def pairs(count: int, seed: int, part: str, locales: str) -> list[Pair]:
         return deck[random_.randrange(len(deck))].write(day), iso(day)
 
     return distinct(draw, lambda pair: pair[0], "dates", part, count)
+
+
+def marked(count: int, seed: int, part: str) -> list[tuple[str, str, dict[int, tuple[int, int]]]]:
+    """English dates as `pairs` gives them, and where year, month, day and weekday stand in the source."""
+    deck, days = spellings(("en",)), days_of(part)
+    random_ = generator("marked dates", str(seed), part)
+
+    def draw() -> tuple[str, str, dict[int, tuple[int, int]]]:
+        day, card = days[random_.randrange(len(days))], deck[random_.randrange(len(deck))]
+        return card.write(day), iso(day), card.places(day)
+
+    return distinct(draw, lambda made: made[0], "dates", part, count)
 
 
 def every_pair(different: tuple[Spelling, ...], days: tuple[Day, ...], part: str) -> list[Pair]:
