@@ -10,7 +10,6 @@ from regard.errors import DivergedError
 from regard.folder import Weights
 from regard.models.model import Model
 
-
 PERFECT = 100.0  # per cent
 ENOUGH = 3  # validations after a perfect one
 
@@ -75,7 +74,7 @@ class Keeper:
         return better
 
     def patience(self, most: int) -> int:
-        """Validations that may bring nothing better; after a perfect score none can, and a few are enough to trust it."""
+        """Validations that may bring nothing better; after a perfect score none can, and a few make it believed."""
         perfect = self.best is not None and self.sign > 0 and self.best.value >= PERFECT
         return min(most, ENOUGH) if perfect else most
 
