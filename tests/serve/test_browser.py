@@ -12,6 +12,7 @@ from PIL import Image
 from playwright.sync_api import Browser, Page, expect
 
 import regard
+from regard.lab.lesson import kept
 from regard.trained import Trained
 from regard.view.change import Change
 from regard.view.record import Record
@@ -33,7 +34,8 @@ def folders(
         small_model(preset).save(folder / preset)
     for task, preset in TASKS.items():
         made(task, preset).save(folder / task)
-    return [copy_folder, *(folder / name for name in ("transformer", *TASKS, "caption"))]
+    taught = kept.folders()[f"{kept.PREFIX}rnn-attention"]  # of the lesson: it knows dates
+    return [copy_folder, *(folder / name for name in ("transformer", *TASKS, "caption")), taught]
 
 
 @pytest.fixture(scope="module")
@@ -204,6 +206,12 @@ def test_a_picture_of_it_is_saved(page: Page, models: dict[str, Trained]) -> Non
     assert {"a", "b", "c"} <= said
 
 
+def test_a_date_is_answered_rightly(page: Page, models: dict[str, Trained]) -> None:
+    choose(page, "rnn-attention", "1/2/2003")
+    ask(page, "Saturday 9th of May, 2018", models["rnn-attention"].look("Saturday 9th of May, 2018"))
+    expect(page.locator("#output")).to_contain_text("2018-05-09")
+
+
 # ── keys alone ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -320,7 +328,11 @@ def test_a_piece_is_cut_out(page: Page, models: dict[str, Trained]) -> None:
     context, asked = TEXTS["extract"].split("\t")
     page.fill("#text", context)
     page.fill("#text-1", asked)
-    expect(page.locator("mark.piece")).to_have_text(models["extract"](TEXTS["extract"]))
+    record = models["extract"].look(TEXTS["extract"])
+    expect(page.locator("mark.piece")).to_have_text(record.output)
+    expect(page.locator("#answer .question")).to_have_text(asked)
+    words = page.locator('.words[data-side="source"] [data-index]:not(.sign)')  # as they stand, not as they are read
+    assert "".join(words.all_text_contents()).replace(" ", "") == (context + asked).replace(" ", "")
 
 
 def test_a_text_goes_on(page: Page, models: dict[str, Trained]) -> None:

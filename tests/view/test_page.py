@@ -458,6 +458,17 @@ def test_the_lesson_answers_live(live: Page) -> None:
     wait_for_output(live, "2021-06-03")
 
 
+def test_without_a_lesson_nobody_asks_for_one(live: Page) -> None:
+    cards = {"models": [{"name": "dates", "task": "transduce", "preset": "rnn", "parameters": 9, "beam": 5,
+                         "loaded": True, "reads": "text", "columns": 1, "examples": [DATE]}],
+             "lesson": False}  # fmt: skip
+    live.route(f"{ORIGIN}/v1/models", lambda route: route.fulfill(json=cards))
+    live.route(f"{ORIGIN}/v1/lesson", lambda route: route.fulfill(status=404, json={}))  # of which a browser would tell
+    live.goto(f"{ORIGIN}/#tab=lesson")
+    wait_for_output(live, "2018-05-09")
+    expect(live.locator(".tabs")).to_be_hidden()
+
+
 @pytest.mark.parametrize("payload", PAYLOADS[:4])
 def test_what_is_typed_stays_text(payload: str, live: Page) -> None:
     live.goto(f"{ORIGIN}/#text={quote(payload)}&lines={quote(payload)}&say={quote(payload)}")

@@ -56,12 +56,12 @@ function pieces(spec: TokenLine): Node[] {
   let before = -1;
   asRead(line.tokens).forEach((index) => {
     const token = line.tokens[index]!;
-    const start = Math.max(token.start, reached);
+    const start = token.sign ? reached : Math.max(token.start, reached); // a sign covers nothing
     if (start > reached) nodes.push(...gaps(line.text, reached, start, spec.gone));
     const span = tokenSpan({ ...token, start, end: Math.max(start, token.end) }, side, index, spec.copy ?? false, line.text);
     if (!token.sign && before === start && start > 0) span.classList.add("joined");
     nodes.push(span);
-    reached = Math.max(reached, token.end);
+    if (!token.sign) reached = Math.max(reached, token.end);
     before = token.sign ? -1 : token.end;
   });
   if (reached < line.text.length) nodes.push(...gaps(line.text, reached, line.text.length, spec.gone));
