@@ -98,7 +98,8 @@ def add_state(app: FastAPI, desk: Desk) -> None:
     @app.get("/v1/models", responses=refusals(*READING), summary="Models")
     async def models() -> ModelsAnswer:
         """The models that are served; the first answers where none is named."""
-        return ModelsAnswer(models=[place.answer() for place in desk.shelf.places.values()])
+        served = [place.answer() for place in desk.shelf.places.values()]
+        return ModelsAnswer(models=served, lesson=bool(desk.shelf.lesson))
 
     @app.get("/v1/lesson", responses=refusals(404, *READING) | {200: {"content": {"application/json": {}}}})
     async def lesson(request: Request) -> Response:

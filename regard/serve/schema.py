@@ -178,6 +178,7 @@ class ModelAnswer(Said):
 
 class ModelsAnswer(Said):
     models: list[ModelAnswer]
+    lesson: bool  # whether /v1/lesson has one
 
 
 class HealthAnswer(Said):

@@ -171,10 +171,12 @@ def cover(path: Path) -> Cover:
 
 
 def examples(path: Path) -> tuple[str, ...]:
-    """A few sources to try the model with: of the held-out examples that its report shows."""
+    """A few sources to try the model with: of the held-out examples that its report shows, right answers first."""
     try:
-        shown = json.loads((path / "report.json").read_text(encoding="utf-8"))["examples"]["best"]
-        found = [each["source"] for each in shown]
-    except (OSError, ValueError, KeyError, TypeError):
+        report = json.loads((path / "report.json").read_text(encoding="utf-8"))
+        right = [each["source"] for each in report["examples"]["best"]]
+        looked = ["\t".join(each["source"]) for each in report.get("looked", [])]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return ()
-    return tuple(text for text in found if isinstance(text, str) and 0 < len(text) <= MOST_TEXT)[:MOST_EXAMPLES]
+    found = [text for text in (*right, *looked) if isinstance(text, str) and 0 < len(text) <= MOST_TEXT]
+    return tuple(dict.fromkeys(found))[:MOST_EXAMPLES]

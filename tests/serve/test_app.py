@@ -13,6 +13,7 @@ import regard
 from regard.data import builtin
 from regard.search.write import Sampling
 from regard.serve import limits
+from regard.serve.shelf import examples
 from regard.tasks.task import Wish
 from regard.trained import Trained
 from tests.serve.clients import Client, Make
@@ -90,6 +91,16 @@ def test_models_are_listed_and_found_by_name(make_client: Make, copy_folder: Pat
     }  # fmt: skip
     assert client.post("/v1/run", {"texts": ["a[mask]c"], "model": "encoder"}).json()["model"] == "encoder"
     assert [each["loaded"] for each in client.get("/v1/models").json()["models"]] == [False, True]
+
+
+def test_examples_come_from_what_the_report_shows(tmp_path: Path) -> None:
+    shown = {"examples": {"best": [{"source": "a\tb"}]}, "looked": [{"number": 4, "source": ["a", "b"]},
+                                                                  {"number": 2, "source": ["c", "d"]}]}  # fmt: skip
+    (tmp_path / "report.json").write_text(json.dumps(shown), encoding="utf-8")
+    assert examples(tmp_path) == ("a\tb", "c\td")
+    for broken in ("", "[]", "{}", '{"examples": {"best": [1]}}', '{"examples": {"best": []}, "looked": 3}'):
+        (tmp_path / "report.json").write_text(broken, encoding="utf-8")
+        assert examples(tmp_path) == ()
 
 
 @pytest.mark.parametrize("name", ["intents", "slots", "paraphrases", "questions", "story"])

@@ -4,17 +4,17 @@ import base64
 import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, Request, Route, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Route, expect
 
 import regard
 from regard.view import html
 from tests.view.made import SHAPES, Json, lesson, made, report
+from tests.watched import PAYLOADS, Watched, chromium, wait_for_output, weights
 
 PAGE = Path(regard.__file__).parent / "view" / "page"
 DATE = "Saturday 9th of May, 2018"
@@ -22,42 +22,18 @@ TEXTS = {"answers": "Where is the tower?\tThe tower stands in Paris.", "holes": 
          "names": "Ada went to Paris", "pictures": "disc.png"}  # fmt: skip
 ORIGIN = "http://regard.test"
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'"
-PAYLOADS = ["<img src=x onerror=alert(1)>", "</script><script>alert(1)</script>", "\"'><svg onload=alert(1)>",
-            "javascript:alert(1)", "{{7*7}}${7*7}", "\u202etxt.exe\u0000"]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as play:
-        words = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
-        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=words)
+    with chromium() as browser:
         yield browser
-        browser.close()
-
-
-@dataclass
-class Watched:
-    """A page and all that it should not have done: errors, dialogs, requests to elsewhere."""
-
-    page: Page
-    wrong: list[str] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.page.set_default_timeout(10_000)
-        self.page.on("console", lambda said: self.wrong.append(said.text) if said.type == "error" else None)
-        self.page.on("pageerror", lambda error: self.wrong.append(str(error)))
-        self.page.on("dialog", lambda dialog: (self.wrong.append(f"dialog {dialog.message}"), dialog.dismiss()))
-        self.page.on("request", self.request)
-
-    def request(self, request: Request) -> None:
-        if not request.url.startswith(("file:", "data:", "blob:", ORIGIN)):
-            self.wrong.append(f"request {request.url}")
 
 
 @pytest.fixture
 def watched(browser: Browser) -> Iterator[Watched]:
     context = browser.new_context(viewport={"width": 1280, "height": 900})
-    watched = Watched(context.new_page())
+    watched = Watched(context.new_page(), ORIGIN)
     yield watched
     assert watched.wrong == []
     context.close()
@@ -68,13 +44,6 @@ def saved(data: Json, folder: Path) -> str:
     file = folder / "page.html"
     file.write_text(html.page(data, "a page"), encoding="utf-8")
     return file.as_uri()
-
-
-def weights(page: Page, line: str) -> list[float]:
-    """What the tokens of a line carry, once what was asked for last has been drawn."""
-    page.evaluate("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
-    found = page.locator(f'.words[data-side="{line}"] [data-index]')
-    return [float(value) for value in found.evaluate_all("all => all.map(one => one.dataset.weight)")]
 
 
 def alignment(record: Json) -> np.ndarray:
@@ -349,7 +318,7 @@ def answer(route: Route) -> None:
                       "loaded": True, "reads": "picture" if shape.task == "caption" else "text",
                       "columns": 2 if shape.task == "extract" else 1, "examples": [TEXTS.get(name, DATE)]}
                      for name, shape in SHAPES.items()]  # fmt: skip
-            route.fulfill(json={"models": cards})
+            route.fulfill(json={"models": cards, "lesson": True})
         case "/v1/lesson":
             route.fulfill(json=lesson())
         case "/v1/look":
@@ -381,14 +350,6 @@ def looked(route: Route) -> None:
 def live(watched: Watched) -> Page:
     watched.page.route(f"{ORIGIN}/**", answer)
     return watched.page
-
-
-def wait_for_output(page: Page, text: str) -> None:
-    page.wait_for_function(
-        """text => text === [...document.querySelectorAll('#output [data-index]:not(.sign)')]
-            .map(one => one.textContent).join('')""",
-        arg=text,
-    )
 
 
 def test_it_answers_as_one_types(live: Page) -> None:
@@ -495,6 +456,17 @@ def test_the_lesson_answers_live(live: Page) -> None:
     with live.expect_request(lambda one: "lesson/rnn-attention" in (one.post_data or "")):
         live.fill("#lesson-text", "3 June 2021")
     wait_for_output(live, "2021-06-03")
+
+
+def test_without_a_lesson_nobody_asks_for_one(live: Page) -> None:
+    cards = {"models": [{"name": "dates", "task": "transduce", "preset": "rnn", "parameters": 9, "beam": 5,
+                         "loaded": True, "reads": "text", "columns": 1, "examples": [DATE]}],
+             "lesson": False}  # fmt: skip
+    live.route(f"{ORIGIN}/v1/models", lambda route: route.fulfill(json=cards))
+    live.route(f"{ORIGIN}/v1/lesson", lambda route: route.fulfill(status=404, json={}))  # of which a browser would tell
+    live.goto(f"{ORIGIN}/#tab=lesson")
+    wait_for_output(live, "2018-05-09")
+    expect(live.locator(".tabs")).to_be_hidden()
 
 
 @pytest.mark.parametrize("payload", PAYLOADS[:4])

@@ -101,9 +101,11 @@ function piece(record: Record): Node[] {
   const last = record.at?.[(record.at?.length ?? 1) - 1]?.[1];
   if (first === undefined || last === undefined) return [plain(text), make("p", { class: "hint" }, "no piece was found")];
   const [start, end] = [tokens[first]?.start ?? 0, tokens[last]?.end ?? 0];
-  const columns = text.slice(0, start).split("\t");
-  const lead = columns.slice(0, -1).map((column) => make("p", { class: "question" }, column));
-  return [...lead, make("p", { class: "passage" }, columns.at(-1)!, make("mark", { class: "piece", "data-target": 0 }, text.slice(start, end)), text.slice(end))];
+  const before = text.slice(0, start).split("\t");
+  const after = text.slice(end).split("\t");
+  const asked = (column: string): Node => make("p", { class: "question" }, column);
+  const passage = make("p", { class: "passage" }, before.at(-1)!, make("mark", { class: "piece", "data-target": 0 }, text.slice(start, end)), after[0]!);
+  return [...before.slice(0, -1).map(asked), passage, ...after.slice(1).map(asked)];
 }
 
 const acts = new WeakMap<HTMLElement, { panel: Panel; act: Act }>();

@@ -2,6 +2,7 @@
 import { button, make, part, unchanged } from "./dom";
 import { NOTHING_CHANGED, type State } from "./state";
 import type { Act } from "./panel";
+import { quoted } from "./record";
 import type { ModelCard } from "./wire";
 
 export interface AskHands {
@@ -59,11 +60,17 @@ function drawExamples(place: HTMLElement, root: HTMLElement, card: ModelCard | n
     button(text.replace(/\t/g, " ⇥ "), { class: "example", dir: "auto", "data-example": text }, () => all.get(root)!.hands.act.set(fresh(text)))));
 }
 
+const READ = ["image/png", "image/jpeg"]; // what the server can read
+
 function dropZone(root: HTMLElement): HTMLElement {
-  const file = make("input", { id: "picture", type: "file", accept: "image/png,image/jpeg,image/webp,image/gif", class: "unseen" });
-  const zone = make("label", { class: "drop" }, file, make("span", {}, "drop a picture here, or "), make("u", {}, "choose one"));
+  const file = make("input", { id: "picture", type: "file", accept: READ.join(","), class: "unseen" });
+  const problem = make("span", { class: "problem", role: "alert" });
+  const zone = make("label", { class: "drop" }, file, make("span", {}, "drop a picture here, or "), make("u", {}, "choose one"), problem);
   const take = (chosen: File | undefined): void => {
-    if (!chosen?.type.startsWith("image/")) return;
+    if (!chosen) return;
+    const read = READ.includes(chosen.type);
+    problem.textContent = read ? "" : `${quoted(chosen.name)} is not a PNG or JPEG picture`;
+    if (!read) return;
     const reader = new FileReader();
     reader.addEventListener("load", () => all.get(root)!.hands.picture(String(reader.result), chosen.name));
     reader.readAsDataURL(chosen);

@@ -34,8 +34,8 @@ export function search(query: string, texts: string[], model: string, signal: Ab
   return post("v1/search", { query, texts, model, count: Math.min(10, texts.length) }, signal);
 }
 
-export async function models(): Promise<ModelCard[]> {
-  return (await answered<{ models: ModelCard[] }>(await fetch("v1/models"))).models;
+export async function models(): Promise<{ models: ModelCard[]; lesson: boolean }> {
+  return answered(await fetch("v1/models"));
 }
 
 export async function lesson(): Promise<Lesson> {

@@ -24,6 +24,11 @@ function label(token: Token | undefined): string {
   return text.length > ROOM ? `${text.slice(0, ROOM - 1)}…` : text;
 }
 
+/** Letters as large as their cell allows, and never larger than usual. */
+function letters(cell: number): string {
+  return `${Math.max(8, Math.min(12, cell))}px`;
+}
+
 /** How wide a label is, about: wide scripts count twice. */
 function widthOf(text: string, size: number): number {
   let units = 0;
@@ -121,13 +126,13 @@ function rowLabels(group: ReturnType<typeof grouped>, { cell, left, top, queries
   group.selectAll("text").data(queries).join("text")
     .attr("class", "label row-label").attr("x", left - 6).attr("y", (_, i) => top + (i + 0.5) * cell)
     .attr("text-anchor", "end").attr("dominant-baseline", "central").attr("direction", "ltr")
-    .attr("data-row", (_, i) => i).text((token, i) => (i % every ? "" : label(token)));
+    .attr("data-row", (_, i) => i).style("font-size", letters(cell)).text((token, i) => (i % every ? "" : label(token)));
 }
 
 function columnLabels(group: ReturnType<typeof grouped>, { cell, left, top, keys }: Frame): void {
   const every = Math.max(1, Math.ceil(10 / cell));
   group.selectAll("text").data(keys).join("text")
-    .attr("class", "label column-label").attr("data-column", (_, i) => i)
+    .attr("class", "label column-label").attr("data-column", (_, i) => i).style("font-size", letters(cell))
     .attr("transform", (token, i) => `translate(${left + (i + 0.5) * cell},${top - 6})${turned(token, cell) ? " rotate(-90)" : ""}`)
     .attr("text-anchor", (token) => (turned(token, cell) ? "start" : "middle"))
     .attr("dominant-baseline", (token) => (turned(token, cell) ? "central" : "auto"))

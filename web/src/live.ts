@@ -2,7 +2,7 @@
 import { drawAsk, fresh } from "./ask";
 import { barOf, drawBar, drawTheme } from "./bar";
 import { lesson as askLesson, look, models as askModels, search, type LookWish } from "./client";
-import { make, part } from "./dom";
+import { dress, make, part } from "./dom";
 import { drawSearch } from "./hits";
 import { asksAbout, drawLesson } from "./lesson";
 import { originalIndex, translated, type Act, type Panel } from "./panel";
@@ -29,6 +29,8 @@ interface Slots {
 interface Table {
   readonly page: HTMLElement;
   readonly cards: readonly ModelCard[];
+  /** Whether the server has a lesson at all. */
+  readonly taught: boolean;
   readonly lesson: Slot<Lesson>;
   readonly slots: Slots[];
   readonly hits: Slot<Hit[]>;
@@ -38,9 +40,9 @@ interface Table {
 }
 
 export async function startLive(page: HTMLElement): Promise<void> {
-  const cards = await askModels();
-  const table: Table = { page, cards, lesson: slot(), slots: [], hits: slot(), past: [], picture: null, store: undefined as unknown as Store };
-  table.store = openStore((state) => draw(table, state), (state) => begun(state, cards));
+  const { models: cards, lesson: taught } = await askModels();
+  const table: Table = { page, cards, taught, lesson: slot(), slots: [], hits: slot(), past: [], picture: null, store: undefined as unknown as Store };
+  table.store = openStore((state) => draw(table, state), (state) => begun(state, cards, taught));
   const plain = table.store.act;
   const act: Act = { ...plain, set: (change) => {
     if (change.whatIf && change.whatIf !== NOTHING_CHANGED) table.past.push(table.store.state().whatIf);
@@ -61,11 +63,11 @@ function renumbers(change: Partial<State>, now: State): boolean {
 }
 
 /** What an address leaves open: the first model, and its first example. */
-function begun(state: State, cards: readonly ModelCard[]): State {
+function begun(state: State, cards: readonly ModelCard[], taught: boolean): State {
   const known = state.models.filter((name) => cards.some((card) => card.name === name));
   const models = known.length ? known : cards.slice(0, 1).map(({ name }) => name);
   const first = cards.find(({ name }) => name === models[0]);
-  return { ...state, models, tab: cards.length ? state.tab : "lesson", text: state.text || (first?.reads === "text" ? first.examples[0] ?? "" : "") };
+  return { ...state, models, tab: taught ? (cards.length ? state.tab : "lesson") : "look", text: state.text || (first?.reads === "text" ? first.examples[0] ?? "" : "") };
 }
 
 function keys(table: Table, event: KeyboardEvent): void {
@@ -85,7 +87,7 @@ function keys(table: Table, event: KeyboardEvent): void {
 function draw(table: Table, state: State): void {
   drawTheme(state);
   const { page, cards, store } = table;
-  drawBar(barOf(page), state, { models: cards, lesson: true }, store.act);
+  drawBar(barOf(page), state, { models: cards, lesson: table.taught }, store.act);
   const main = part(page, "main", "main");
   main.dataset["tab"] = state.tab;
   const looking = part(main, "div", "look");
@@ -237,7 +239,8 @@ function drawPanels(root: HTMLElement, table: Table, panels: readonly Panel[], s
     const nothing = part(place, "p", "nothing hint");
     nothing.hidden = panel !== undefined || said !== "";
     if (!nothing.hidden) nothing.textContent = slots?.original.key ? "" : emptiness(table.cards.find((card) => card.name === name));
-    const sheet = part(place, "section", "sheet", { "aria-label": `answer of ${name}` });
+    const sheet = part(place, "section", "sheet");
+    dress(sheet, { "aria-label": `answer of ${name}` });
     sheet.hidden = !panel;
     if (panel) drawSheet(sheet, panel, table.store.act);
   });

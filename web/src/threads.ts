@@ -7,7 +7,7 @@ import { rowOf } from "./matrix";
 import { erasedRanges, erasedTokens, type Act, type Panel } from "./panel";
 import { elsewhere, lineOf, quoted, spelled, type Record } from "./record";
 import { OWN_FORM } from "./answers";
-import { drawTokens, mark, type TokenLine } from "./tokens";
+import { drawTokens, mark, spansOf, type TokenLine } from "./tokens";
 import { differences } from "./difference";
 import type { Side } from "./wire";
 
@@ -143,7 +143,7 @@ function measured(figureBox: HTMLElement, top: HTMLElement, bottom: HTMLElement)
 }
 
 function spots(words: HTMLElement, box: DOMRect): Spot[] {
-  return Array.from(words.querySelectorAll("[data-index]"), (span) => {
+  return spansOf(words).map((span) => {
     const rect = span.getClientRects()[0] ?? span.getBoundingClientRect();
     return { x: rect.left + rect.width / 2 - box.left, top: rect.top - box.top, bottom: rect.bottom - box.top };
   });

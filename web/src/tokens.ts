@@ -34,19 +34,34 @@ function tokenSpan(token: Token, side: Side, index: number, copy: boolean, text:
   return make("span", { class: kind, role: "option", tabindex: -1, "data-index": index, ...place }, shown);
 }
 
+/** Numbers of the tokens as they stand in the text: a model may read its columns in another order. */
+function asRead(tokens: readonly Token[]): number[] {
+  let at = 0;
+  const places = tokens.map((token) => (at = token.sign ? at : token.start)); // a sign stays behind what it follows
+  return tokens.map((_, index) => index).sort((a, b) => places[a]! - places[b]! || a - b);
+}
+
+/** The tokens of a line by their numbers. */
+export function spansOf(root: HTMLElement): HTMLElement[] {
+  const spans = Array.from(root.querySelectorAll<HTMLElement>("[data-index]"));
+  const number = (span: HTMLElement): number => Number(span.dataset["index"]);
+  return spans.every((span, i) => number(span) === i) ? spans : spans.sort((a, b) => number(a) - number(b));
+}
+
 /** Text nodes for what no token covers, spans for tokens; tokens that overlap an earlier one begin where it ends. */
 function pieces(spec: TokenLine): Node[] {
   const { line, side } = spec;
   const nodes: Node[] = [];
   let reached = 0;
   let before = -1;
-  line.tokens.forEach((token, index) => {
-    const start = Math.max(token.start, reached);
+  asRead(line.tokens).forEach((index) => {
+    const token = line.tokens[index]!;
+    const start = token.sign ? reached : Math.max(token.start, reached); // a sign covers nothing
     if (start > reached) nodes.push(...gaps(line.text, reached, start, spec.gone));
     const span = tokenSpan({ ...token, start, end: Math.max(start, token.end) }, side, index, spec.copy ?? false, line.text);
     if (!token.sign && before === start && start > 0) span.classList.add("joined");
     nodes.push(span);
-    reached = Math.max(reached, token.end);
+    if (!token.sign) reached = Math.max(reached, token.end);
     before = token.sign ? -1 : token.end;
   });
   if (reached < line.text.length) nodes.push(...gaps(line.text, reached, line.text.length, spec.gone));
@@ -136,7 +151,7 @@ function move(root: HTMLElement, event: KeyboardEvent): void {
   } else if (event.key === "ArrowUp" || event.key === "ArrowDown") {
     neighbour(root, event.key === "ArrowDown" ? 1 : -1)?.focus();
   } else if (event.key === "Enter" || event.key === " ") {
-    choose(root, here, "pin");
+    choose(root, Number(spans[here]!.dataset["index"]), "pin");
   } else return;
   event.preventDefault();
 }
@@ -172,7 +187,7 @@ const worn = new WeakMap<Element, Worn>();
 /** Numbers onto tokens: shade, exact weight, words for those who do not see. */
 export function mark(root: HTMLElement, tokens: readonly Token[], given: Mark): void {
   const stop = given.chosen >= 0 && given.chosen < tokens.length ? given.chosen : 0;
-  root.querySelectorAll<HTMLElement>("[data-index]").forEach((span, index) => {
+  spansOf(root).forEach((span, index) => {
     const token = tokens[index];
     if (!token) return;
     const weight = given.weights?.[index];
