@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 STAMP := .venv/installed
 
-.PHONY: install page browser demo lesson test lint bench bench-train bench-decode bench-choices bench-invariance bench-quality drills clean
+.PHONY: install page browser pictures demo lesson test lint bench bench-train bench-decode bench-choices bench-invariance bench-quality drills clean
 
 install: $(STAMP)
 
@@ -22,6 +22,10 @@ page:
 # The browser that the tests of the page drive.
 browser:
 	@test -x /usr/bin/chromium || apt-get install --yes --quiet chromium || (apt-get update --quiet && apt-get install --yes --quiet chromium)
+
+# Pictures of every view of the page, in docs/pictures/.
+pictures: install browser
+	OMP_NUM_THREADS=1 $(BIN)/python -m docs.pictures
 
 demo: install
 	$(BIN)/regard demo
