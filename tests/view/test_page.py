@@ -280,6 +280,18 @@ def test_the_report_has_all_its_chapters(width: int, watched: Watched, tmp_path:
     watched.page.wait_for_url(re.compile("example=4"))
 
 
+def test_axes_fit_what_was_measured(watched: Watched, tmp_path: Path) -> None:
+    """One validation has an axis that can be read, and what is between nought and one keeps that axis."""
+    given = report()
+    metric = given["curves"]["metric"]
+    given["curves"]["points"] = [{"step": 600, f"valid_{metric}": 99.0}]
+    watched.page.goto(saved(given, tmp_path))
+    ticks = watched.page.locator('[data-section="curves"] .tick').all_text_contents()
+    assert max(map(len, ticks)) <= 5, ticks
+    sure = watched.page.locator('[data-section="calibration"] .tick').all_text_contents()
+    assert {"0.0", "1.0"} <= set(sure), sure
+
+
 def test_a_report_without_some_chapters_is_drawn(watched: Watched, tmp_path: Path) -> None:
     gone = {"exposure": None, "confusion": None, "calibration": None, "by_length": None, "records": [], "card": ""}
     none = {"curves": None, "examples": {"best": [], "worst": []}, "data": []}

@@ -61,7 +61,8 @@ export function chartFigure(chart: Chart, ...below: Node[]): HTMLElement {
 function drawAll(drawing: Drawing, chart: Chart, points: readonly Point[]): void {
   const heights = points.flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]);
   const [low, high] = [Math.min(...heights), Math.max(...heights)];
-  const y = scaleLinear().domain(chart.within ?? high - low > 1e-9 * Math.max(1, Math.abs(high)) ? [low, high] : [low - 1, low + 1]).range([HEIGHT - EDGE.bottom, EDGE.top]);
+  const flat = high - low <= 1e-9 * Math.max(1, Math.abs(high));
+  const y = scaleLinear().domain(chart.within ?? (flat ? [low - 1, low + 1] : [low, high])).range([HEIGHT - EDGE.bottom, EDGE.top]);
   if (!chart.within) y.nice(5);
   const places = points.map((point) => point.x);
   const [least, most] = chart.diagonal ? [0, 1] : [Math.min(...places), Math.max(...places)];
