@@ -99,7 +99,7 @@ def click(*places: str) -> Steps:
 
 
 def lines(page: Page) -> None:
-    page.fill("#lines", "\n".join(source for source, _ in generate("paraphrases", 12, 0, "test").rows))
+    page.fill("#lines", "\n".join(source for source, _ in generate("paraphrases", 12).rows))
     page.wait_for_selector("[data-hit]")
 
 
@@ -145,7 +145,7 @@ VIEWS = {
     "class": View(look("intents", REQUEST)),
     "tags": View(look("slots", REQUEST), forms=("1280-light", "390-dark")),
     "fill": View(look("holes", "wake me at [mask] on [mask]")),
-    "search": View(look("near", "ring the plumber up when it is noon"), lines),
+    "search": View(look("near", "ring the plumber up when it is quarter to ten"), lines),
     "caption": View("#model=captions", picture, ("1280-light", "1280-dark", "390-light")),
     "lesson": View("#tab=lesson&page=rnn-attention", forms=EVERY[:3]),
 }  # fmt: skip
