@@ -378,7 +378,8 @@ def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: 
 
 
 def reported(ready: Ready, trained: Trained, found: Evaluation, crew: Crew, card: str) -> dict[str, bytes]:
-    """The report of the run, as values and as a page."""
+    """The report of the run, as values and as a page. It is named by the preset: a folder may be renamed tomorrow."""
+    trained.name = trained.config.preset or trained.name
     valid, facts = ready.data.valid, [("training examples", f"{len(ready.data.train.items):,}")]
     facts += [("note", note) for note in ready.data.notes]
     log = crew.report.metrics.entries

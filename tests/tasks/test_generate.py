@@ -18,7 +18,7 @@ from regard.data.lines import Layout
 from regard.data.read import Example
 from regard.data.tokens import END, PAD, START
 from regard.data.vocabulary import learn
-from regard.errors import ConfigError, DataError, UsageError
+from regard.errors import ConfigError, DataError
 from regard.filter import Ask, Filter
 from regard.lab.laws import laws
 from regard.models.build import build
@@ -232,12 +232,10 @@ def test_a_prompt_is_read_from_its_end() -> None:
     assert len(long.text) >= 532  # nothing of it is lost
 
 
-def test_a_target_can_be_rated_and_there_is_nothing_to_look_at() -> None:
+def test_a_target_can_be_rated() -> None:
     model = small("rnn")
     rated = model.likelihood(["ab", "cd", "ab"], ["c", "", "hhh"])
     assert [0.0 < each.probability < 1.0 for each in rated] == [True] * 3
-    with pytest.raises(UsageError, match="the task generate has no source and target"):
-        model.look("ab")
 
 
 @pytest.mark.parametrize("preset", BODIES)
