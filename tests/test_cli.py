@@ -939,10 +939,15 @@ def test_an_endless_stream_through_a_short_pipe(copy_folder: Path) -> None:
     assert (done.stdout, done.stderr) == (b"abc\n" * 5 + b"0\n", b"")
 
 
+def heeding_interruptions() -> None:
+    """In a child: a shell that runs the tests in the background has them, and all they start, ignore interruptions."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_answers_come_while_more_is_awaited_and_an_interruption_is_quiet(copy_folder: Path) -> None:
     with subprocess.Popen([sys.executable, "-m", "regard", "run", str(copy_folder)], stdin=subprocess.PIPE,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"}) as child:  # fmt: skip
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}, preexec_fn=heeding_interruptions) as child:  # fmt: skip
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
