@@ -946,8 +946,8 @@ def heeding_interruptions() -> None:
 
 def test_answers_come_while_more_is_awaited_and_an_interruption_is_quiet(copy_folder: Path) -> None:
     with subprocess.Popen([sys.executable, "-m", "regard", "run", str(copy_folder)], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          env={**os.environ, "OMP_NUM_THREADS": "1"}, preexec_fn=heeding_interruptions) as child:  # fmt: skip
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heeding_interruptions,
+                          env={**os.environ, "OMP_NUM_THREADS": "1"}) as child:  # fmt: skip
         assert child.stdin is not None
         assert child.stdout is not None
         assert child.stderr is not None
