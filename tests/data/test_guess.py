@@ -17,15 +17,6 @@ DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 Write = Callable[[str, str], str]
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def go(name: str, text: str) -> str:
-        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
-        return str(tmp_path / name)
-
-    return go
-
-
 def summary(found: Guess) -> tuple[str, str, str]:
     return found.task, ",".join(found.source), found.target
 

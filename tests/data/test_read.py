@@ -17,18 +17,6 @@ Write = Callable[[str, str | bytes], str]
 NO_TARGET = Columns(target=None)
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    """Write a file and give its path; a name that ends in .gz is packed."""
-
-    def write_file(name: str, content: str | bytes) -> str:
-        raw = content.encode() if isinstance(content, str) else content
-        (tmp_path / name).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
-        return str(tmp_path / name)
-
-    return write_file
-
-
 def pairs(table: Table) -> list[tuple[str, ...]]:
     return [(*example.source, example.target or "") for example in table.examples]
 

@@ -1,7 +1,6 @@
 """Files with a token and its labels on each line: which are such, what is read of them, and what is wrong with them."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -40,15 +39,6 @@ UNIVERSAL = """# sent_id = 1
 """
 WORDS = ["please", "wake", "me", "at", "ten\u00a0to", "six"]
 SLOTS = "".join(f"{word}\t{label}\n" for word, label in zip(WORDS, "OOOOBI", strict=True))
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Write:
-    def go(name: str, text: str) -> str:
-        (tmp_path / name).write_text(text, encoding="utf-8", newline="")
-        return str(tmp_path / name)
-
-    return go
 
 
 def pairs(path: str, columns: Columns = TAGGED) -> list[tuple[str, str | None, int]]:
