@@ -23,6 +23,7 @@ from regard.tasks.task import Answer, Evaluation, Item, runs
 from regard.tasks.transduce import Transduce
 from regard.trained import Trained
 from regard.view.html import page
+from regard.view.record import write
 
 FORMAT = 1
 BEST_AND_WORST = 12  # examples of each
@@ -225,15 +226,7 @@ def write_report(model: str, file: str | None = None, out: str | None = None) ->
         return made  # as the training left it; the manifest tells that it is whole
     place = Path(out or f"{trained.name}-report.html")
     if file is None:
-        return put(place, render(trained, {**kept(Path(model)), "model": trained.about}))
+        return write(place, render(trained, {**kept(Path(model)), "model": trained.about}))
     items, examples = trained.examples(file)
     values = report(trained, trained.judge(items, examples), examples, items, facts=[("file", file)])
-    return put(place, render(trained, values, items))
-
-
-def put(path: Path, text: str) -> Path:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise RegardError(f"{path}: {error.strerror or error}") from None
-    return path
+    return write(place, render(trained, values, items))

@@ -31,8 +31,7 @@ from regard.tasks.task import Alignment, Answer, Evaluation, Item, Token, Wish, 
 from regard.tasks.transduce import Transduce
 from regard.view.change import Change
 from regard.view.derive import derive as derived
-from regard.view.look import evaluating as keeping_mode
-from regard.view.look import look, places, recorded
+from regard.view.look import evaluating, look, places, recorded
 from regard.view.record import Record
 
 Text = str | tuple[str, ...]  # a source: one text, or one for each source column (in one string: tabs between them)
@@ -362,7 +361,7 @@ class Trained:
             raise UsageError("there is nothing to look at in an empty text")
         item = item or self.item(text)
         shown, source, wanted = "\t".join(columns(text)), self.source_tokens(text, item), self.wanted(beam, wish)
-        with threads(self.model), keeping_mode(self.model):
+        with threads(self.model), evaluating(self.model):
             found, read = look(self.task, self.model, self.decoding, item, source, shown, wanted, change)
             if derive:
                 found = replace(found, derived=derived(found, self.task, self.model, read, found.answer))
@@ -380,7 +379,7 @@ class Trained:
         if not isinstance(self.task, Transduce) or isinstance(self.task, Generate) or not answer.tokens:
             return None
         places = [Token("", 0, 0)] * len(item.source)
-        with keeping_mode(self.model):
+        with evaluating(self.model):
             found = recorded(self.task, self.model, item, places, "", answer).alignment()
         return None if found is None else tuple(tuple(row) for row in found[:-1].astype(float).round(DIGITS).tolist())
 

@@ -25,7 +25,9 @@ FAINT = 0.05  # of the most in a row, below which nothing is noticed
 
 def derive(record: Record, task: Task, model: Model, item: Item, answer: Answer) -> Derived:
     """All of it; takes as many passes as there are source tokens, target tokens and heads."""
-    lost = erasure(record, task, model, item, answer)
+    with torch.inference_mode():
+        before = given(task, model, [item], answer)[0]
+    lost = erasure(record, task, model, item, answer, before)
     moved = gradient(record, task, model, item, answer)
     looked = record.alignment()
     return Derived(
@@ -33,7 +35,7 @@ def derive(record: Record, task: Task, model: Model, item: Item, answer: Answer)
         moved,
         rollout(record),
         {name: entropy(map) for name, map in record.maps.items()},
-        importance(record, task, model, item, answer),
+        importance(record, task, model, item, answer, before),
         {"erasure": agreement(record, looked, lost, lost), "gradient": agreement(record, looked, moved, lost)},
     )
 
@@ -121,13 +123,12 @@ def ranks(values: Numbers) -> Numbers:
 
 
 @torch.inference_mode()
-def erasure(record: Record, task: Task, model: Model, item: Item, answer: Answer) -> Map:
+def erasure(record: Record, task: Task, model: Model, item: Item, answer: Answer, before: Map) -> Map:
     """Log probability that each target token loses when one source token is erased; signs are never erased."""
     found = np.zeros((len(record.target), len(record.source)), np.float32)
     places = [place for place, token in enumerate(record.source) if token.id not in SIGNS]
     if not record.target or len(places) < 2:  # of one token nothing would be left to read
         return found
-    before = given(task, model, [item], answer)[0]
     for start in range(0, len(places), BATCH):
         some = places[start : start + BATCH]
         items = [without(record, task, item, [place]) for place in some]
@@ -166,11 +167,12 @@ def gradient(record: Record, task: Task, model: Model, item: Item, answer: Answe
 
 
 @torch.inference_mode()
-def importance(record: Record, task: Task, model: Model, item: Item, answer: Answer) -> dict[str, tuple[float, ...]]:
+def importance(
+    record: Record, task: Task, model: Model, item: Item, answer: Answer, before: Map
+) -> dict[str, tuple[float, ...]]:
     """For each head the mean log probability that the answer loses without it."""
     if not record.target:
         return {}
-    before = given(task, model, [item], answer)[0]
     found = {}
     for name, count in head_counts(model).items():
         lost = []

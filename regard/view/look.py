@@ -30,20 +30,22 @@ def look(
     task: Task, model: Model, decoding: Model | Engine, item: Item, source: Sequence[Token], text: str, wish: Wish,
     change: Change | None = None,
 ) -> tuple[Record, Item]:  # fmt: skip
-    """What is answered, with what was changed if anything was; and the item as it was read in the end."""
+    """What is answered, with what was changed if anything was; and the item as it was read in the end.
+
+    The model is one that is `evaluating`.
+    """
     change = change or Change()
     change.check(model, source)
     began = time.perf_counter()
-    grid = places(model, item)
+    grid = (1, 1) if item.picture is None else square(len(source))
     if isinstance(task, Generate):
         item, source, wish = with_room(task, item, source, wish)
     source, item = rest(source, change, task), erased(item, change.erase, task.vocabulary, task.config.task, grid)
     if not any(token.id not in SIGNS for token in source):
         raise UsageError("nothing of the source would be left")
-    with evaluating(model):
-        answer, seen = answered(task, model, decoding, item, wish, change)
-        searched = time.perf_counter()
-        record = recorded(task, model, item, source, text, answer, change.off)
+    answer, seen = answered(task, model, decoding, item, wish, change)
+    searched = time.perf_counter()
+    record = recorded(task, model, item, source, text, answer, change.off)
     return replace(
         record,
         beam=None if seen is None else tree(task, item, seen, answer),
@@ -70,6 +72,11 @@ def places(model: Model, item: Item) -> tuple[int, int]:
         return 1, 1
     with torch.inference_mode():
         count = model.encode(torch.from_numpy(item.picture[None]).to(model.device)).mask_BS.shape[1]
+    return square(count)
+
+
+def square(count: int) -> tuple[int, int]:
+    """The sides of a grid of so many places."""
     side = round(count**0.5)
     return side, side
 

@@ -248,11 +248,13 @@ def derived_json(derived: Derived) -> dict[str, Any]:
     }
 
 
-def write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> Path:
+    """Where the text is now."""
     try:
         path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise RegardError(f"{path}: {error.strerror or error}") from None
+    return path
 
 
 def drawn(picture: Picture) -> dict[str, Any]:
