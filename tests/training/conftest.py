@@ -1,8 +1,10 @@
 """Runs that die and are resumed: a process of its own for each, and what two folders must have in common."""
 
+import faulthandler
 import os
 import signal
 import socket
+import sys
 import threading
 import time
 import traceback
@@ -22,6 +24,8 @@ WORDS = ["encoder.width=16", "decoder.width=16", "decoder.dropout=0.2", "train.s
          "train.learning_rate=0.01", "train.validate_steps=4", "train.checkpoint_steps=3", "train.validate_examples=5",
          "train.tokens_per_batch=64", "train.average=2", "train.accumulate=2"]  # fmt: skip
 
+PATIENCE = 120.0  # seconds that a process may take
+
 
 def forked(work: Callable[[], Any]) -> int:
     """A process of its own that does something and then ends with the exit code of what it met."""
@@ -32,6 +36,7 @@ def forked(work: Callable[[], Any]) -> int:
     if not child:
         code = 99
         try:
+            faulthandler.dump_traceback_later(PATIENCE - 10, file=sys.__stderr__)  # where it hangs, should it hang
             work()
             code = 0
         except BaseException as error:
@@ -43,7 +48,7 @@ def forked(work: Callable[[], Any]) -> int:
     return child
 
 
-def ended(children: list[int], wait: float = 60.0) -> list[int]:
+def ended(children: list[int], wait: float = PATIENCE) -> list[int]:
     """The exit code of each, or the signal that ended it as a negative number; none may take longer than `wait`."""
     deadline, codes = time.monotonic() + wait, dict[int, int]()
     while len(codes) < len(children) and time.monotonic() < deadline:
