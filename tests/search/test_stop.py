@@ -34,7 +34,7 @@ def test_a_search_stops_soon(small_model: SmallModel, name: str) -> None:
     begun = time.monotonic()
     with stop.heard(), pytest.raises(Stopped):
         trained.run(["abc"], wish=WISHES[name])
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < 20.0  # far less than the search would take
 
 
 def test_other_threads_and_later_searches_go_on(small_model: SmallModel) -> None:

@@ -19,6 +19,7 @@ from regard.serve.guard import Guard
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = "http://localhost"
+SOON = 20.0  # seconds: far more than it takes, far less than what it must not wait for; bench.serve has the figures
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from regard.trained import Trained
 from tests.serve.clients import Client, Make, Server
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def make_client() -> Iterator[Make]:
     desks: list[Desk] = []
 
@@ -21,11 +21,11 @@ def make_client() -> Iterator[Make]:
         return Client(make_app(desks[-1], Allowed(token=token)), desks[-1])
 
     yield make
-    for desk in desks:
+    for desk in desks:  # no thread of a server outlives the tests of its file
         desk.end()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def client(make_client: Make, copy_folder: Path) -> Client:
     return make_client(copy_folder)
 

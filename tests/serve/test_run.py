@@ -18,7 +18,7 @@ from regard.serve import limits
 from regard.serve.desk import Desk
 from regard.serve.run import Address, listen
 from regard.trained import Trained
-from tests.serve.clients import Server
+from tests.serve.clients import SOON, Server
 
 Start = Callable[..., Server]
 LONG = 1_000_000
@@ -86,7 +86,7 @@ def test_whoever_dawdles_is_cut_off(start: Start, copy_folder: Path) -> None:
     answered = [httpx.post(f"{server.url}/v1/run", json={"texts": ["abc"]}) for _ in range(20)]
     assert [each.json()["results"][0]["text"] for each in answered] == ["abc"] * 20
     said = {name: rest(connection) for name, connection in connections.items()}
-    assert time.monotonic() - begun < 10.0
+    assert time.monotonic() - begun < SOON
     ended.set()
     assert all(b"408" in said[name].split(b"\r\n")[0] for name in ("a slow body", "slow chunks", "no body"))
     assert b'"too_slow"' in said["a slow body"]
@@ -98,7 +98,7 @@ def test_a_large_body_is_refused_before_it_is_read(start: Start, copy_folder: Pa
     promised = connected(server, f"{HEAD}Content-Length: {limits.MOST_BODY + 1}\r\n\r\n")
     begun = time.monotonic()
     assert promised.recv(100).startswith(b"HTTP/1.1 413")
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < SOON
     unknown = connected(server, f"{HEAD}Transfer-Encoding: chunked\r\n\r\n")
     piece = b"100000\r\n" + b" " * 0x100000 + b"\r\n"
     for _ in range(limits.MOST_BODY // 0x100000 + 1):
@@ -149,7 +149,7 @@ def test_the_end_finishes_what_was_begun(start: Start, endless: Path) -> None:
     time.sleep(1.0)
     begun = time.monotonic()
     assert server.end() == 0
-    assert time.monotonic() - begun < 10.0
+    assert time.monotonic() - begun < SOON
     client.join(10)
     assert found[0].status_code == 200
     assert len(found[0].json()["results"]) == 2
@@ -167,7 +167,7 @@ def test_the_end_waits_for_nobody_for_ever(start: Start, endless: Path) -> None:
     time.sleep(1.0)
     begun = time.monotonic()
     assert server.end(signal.SIGINT) == 0
-    assert time.monotonic() - begun < 10.0
+    assert time.monotonic() - begun < SOON
     client.join(10)
     assert (found[0].status_code, found[0].json()["error"]["code"]) == (503, "ending")
 

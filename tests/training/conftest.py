@@ -1,6 +1,7 @@
 """Runs that die and are resumed: a process of its own for each, and what two folders must have in common."""
 
 import faulthandler
+import gc
 import os
 import signal
 import socket
@@ -29,9 +30,11 @@ PATIENCE = 120.0  # seconds that a process may take
 
 def forked(work: Callable[[], Any]) -> int:
     """A process of its own that does something and then ends with the exit code of what it met."""
+    gc.collect()  # a stream that only a traceback still holds ends its thread
     for thread in threading.enumerate():  # what a thread has locked stays locked in a child for ever
-        if thread.name == "batches":
+        if thread.name in ("batches", "watch") or thread.name.startswith("model "):
             thread.join(10)
+            assert not thread.is_alive(), f"the thread {thread.name} was left running by an earlier test"
     child = os.fork()
     if not child:
         code = 99
