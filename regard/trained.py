@@ -372,7 +372,7 @@ class Trained:
         with threads(self.model), evaluating(self.model):
             found, read = look(self.task, self.model, self.decoding, item, source, shown, wanted, change)
             if derive:
-                found = replace(found, derived=derived(found, self.task, self.model, read, found.answer))
+                found = replace(found, derived=derived(found, self.task, self.model, read))
         answer = found.answer if wanted.sampling else self.judged(found.answer)
         return replace(found, answer=answer, model=self.about)
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from regard.data.tokens import END, SPECIALS, UNKNOWN
 from regard.engine.engine import Engine
 from regard.errors import UsageError
-from regard.layers.tap import Off
+from regard.layers.tap import Off, without
 from regard.models.model import Model
 from regard.search.beam import Live
 from regard.tasks.generate import Generate
@@ -101,7 +101,7 @@ def answered(
 ) -> tuple[Answer, list[Live] | None]:
     """The answer; and of a beam search what it held after each step."""
     wish = replace(wish, prefix=change.begin) if change.begin else wish
-    with Off(model, change.off) if change.off else nullcontext(), torch.inference_mode():
+    with without(model, change.off), torch.inference_mode():
         if isinstance(task, Transduce) and wish.beam > 1 and wish.sampling is None:
             return task.grown(model, item, wish)
         return task.answer(model if change.off else decoding, [item], wish, [0])[0], None

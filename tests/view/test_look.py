@@ -217,6 +217,30 @@ def test_importance_is_what_a_head_is_worth(copy_model: Trained) -> None:
     assert lost == pytest.approx(expected.mean(), rel=0.5)  # the end counts too
 
 
+def test_what_is_derived_is_about_the_model_without_its_heads(small_model: Callable[..., Trained]) -> None:
+    """Where nothing looks at the source any more, no token of it can matter, nor a head that is off already."""
+    model = small_model("transformer")
+    cross = tuple((name, head) for name, count in head_counts(model.model).items() if name.endswith("cross")
+                  for head in range(count))  # fmt: skip
+    whole = model.look("abca", derive=True).derived
+    blind = model.look("abca", change=Change(off=cross), derive=True).derived
+    assert whole is not None
+    assert blind is not None
+    assert np.abs(whole.erasure).max() > 1e-4
+    assert np.abs(blind.erasure).max() < 1e-5
+    assert blind.gradient.max() == 0.0
+    assert all(abs(blind.importance[name][head]) < 1e-5 for name, head in cross)
+    assert any(abs(each) > 1e-4 for each in blind.importance["decoder.0.self"])
+
+
+@pytest.mark.parametrize("preset", ["rnn", "conv", "transformer", "decoder"])
+def test_the_last_token_of_a_prompt_has_a_gradient(preset: str) -> None:
+    derived = made("generate", preset).look("ab ", derive=True).derived
+    assert derived is not None
+    assert derived.gradient[:, -1].max() > 1e-3
+    assert derived.gradient[0].sum() == pytest.approx(1.0)
+
+
 def record_ids(record: Record) -> tuple[int, ...]:
     return tuple(token.id for token in record.target[:-1])
 
