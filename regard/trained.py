@@ -13,7 +13,7 @@ from regard import config, folder
 from regard.data.read import Columns, Example, Table, escape, read
 from regard.data.recent import Recent
 from regard.data.text import is_running, read_text
-from regard.data.tokens import CLASS, END
+from regard.data.tokens import CLASS, END, mend
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, check_precision, engine
 from regard.errors import DataError, RegardError, UsageError
@@ -31,7 +31,7 @@ from regard.tasks.task import Alignment, Answer, Evaluation, Item, Token, Wish, 
 from regard.tasks.transduce import Transduce
 from regard.view.change import Change
 from regard.view.derive import derive as derived
-from regard.view.look import evaluating, look, places, recorded
+from regard.view.look import evaluating, look, places, recorded, with_room
 from regard.view.record import Record
 
 Text = str | tuple[str, ...]  # a source: one text, or one for each source column (in one string: tabs between them)
@@ -367,19 +367,32 @@ class Trained:
         """
         if not any(columns(text)) and not self.task.any_length:
             raise UsageError("there is nothing to look at in an empty text")
-        item = item or self.item(text)
-        shown, source, wanted = "\t".join(columns(text)), self.source_tokens(text, item), self.wanted(beam, wish)
+        asked = item or self.item(text)
+        shown = mend("\t".join(columns(text)))  # an argument of a command line may be no text at all
+        item, source, wanted = self.in_view(text, asked, self.wanted(beam, wish))
         with threads(self.model), evaluating(self.model):
             found, read = look(self.task, self.model, self.decoding, item, source, shown, wanted, change)
             if derive:
                 found = replace(found, derived=derived(found, self.task, self.model, read))
         answer = found.answer if wanted.sampling else self.judged(found.answer)
-        return replace(found, answer=answer, model=self.about)
+        if isinstance(self.task, Generate):
+            unread = asked.source[: len(asked.source) - len(item.source)]
+            answer = self.task.whole(replace(read, source=unread + read.source), answer)
+        return replace(found, answer=answer, model={**self.about, "precision": self.precision_of(change)})
+
+    def precision_of(self, change: Change | None) -> str:
+        """In what a look searches: as `run` does, unless heads are off, which is a matter of the model itself."""
+        engine = None if change is not None and change.off else self.decoding
+        return engine.precision if isinstance(engine, Engine) else "fp32"
+
+    def in_view(self, text: Text, item: Item, wish: Wish) -> tuple[Item, Sequence[Token], Wish]:
+        """What a look reads of a text: its tokens as the record numbers them, of a long prompt only the end."""
+        return with_room(self.task, item, self.source_tokens(text, item), wish)
 
     @property
     def about(self) -> dict[str, object]:
         """What it is, in a few words."""
-        return {"name": self.name, "task": self.config.task, "preset": self.config.preset,
+        return {"name": mend(self.name), "task": self.config.task, "preset": self.config.preset,
                 "parameters": self.model.size}  # fmt: skip
 
     def alignment(self, item: Item, answer: Answer) -> Alignment | None:

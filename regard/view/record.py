@@ -66,7 +66,7 @@ class Derived:
 
     erasure: Map  # log probability that a target token loses when a source token is erased
     gradient: Map  # share of a source token in gradient × input
-    rollout: Map | None  # attention followed through all layers; none = there is one layer of it at most
+    rollout: Map | None  # attention followed through all layers; none = what reads the source has no self-attention
     entropy: Mapping[str, tuple[float, ...]]  # bits of each head of a map
     importance: Mapping[str, tuple[float, ...]]  # mean log probability lost without a head
     agreement: Mapping[str, float | None]  # of attention with erasure and with the gradient: rank correlation, −1 to 1
@@ -80,7 +80,7 @@ class Record:
     source: tuple[Token, ...]
     output: str
     target: tuple[Token, ...]
-    probabilities: tuple[float, ...]  # one for each target token, the end included
+    probabilities: tuple[float, ...]  # one for each target token
     maps: dict[str, Map]
     kind: str = "pair"  # an encoder and a decoder; "row": source and target in one row; "read": no decoder
     written: tuple[Token, ...] = ()  # what a decoder is fed: a sign, or the last of a prompt, and the target so far
@@ -90,7 +90,8 @@ class Record:
     picture: Picture | None = None
     beam: tuple[Node, ...] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
-    model: Mapping[str, object] = field(default_factory=dict)  # name, task, preset, parameters
+    # Name, task, preset, parameters, and the precision of the search: weights and probabilities are always of fp32.
+    model: Mapping[str, object] = field(default_factory=dict)
     change: Change | None = None
     derived: Derived | None = None
 

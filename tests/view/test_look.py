@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+import regard
 from regard.errors import RegardError, UsageError
 from regard.layers.tap import Off, Tap
 from regard.search.write import Sampling
@@ -65,12 +66,11 @@ def test_every_preset_is_looked_into(small_model: Callable[..., Trained], preset
 @pytest.mark.parametrize(("task", "preset"), EVERY, ids=[f"{task}-{preset}" for task, preset in EVERY])
 def test_every_task_is_looked_into(task: str, preset: str) -> None:
     model, question = made(task, preset), READING[task][1]
-    record = model.look(question, derive=True)
+    wish = Wish(max_length=8) if task == "generate" else model.wish()
+    record, (answer,) = model.look(question, wish=wish, derive=True), model.run([question], wish=wish)
     fits(record)
-    if task != "generate":
-        assert record.output == model(question)
-    else:
-        assert (record.text + record.output).startswith("ab ")
+    assert (record.text if task == "generate" else "") + record.output == answer.text == record.answer.text
+    assert record.answer.probability == pytest.approx(answer.probability, rel=1e-3)
 
 
 def test_a_caption_is_looked_into(small_model: Callable[..., Trained], tmp_path: Path) -> None:
@@ -184,6 +184,87 @@ def test_a_beginning_is_kept(copy_model: Trained, beam: int) -> None:
 def test_what_is_not_there_can_not_be_changed(copy_model: Trained, change: Change) -> None:
     with pytest.raises(UsageError):
         copy_model.look("abca", change=change)
+
+
+# ── prompts ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+LONG = "ab cd ab cd ab cd ab cd"
+
+
+def test_a_token_of_a_long_prompt_is_erased_by_the_number_it_is_shown_with() -> None:
+    model = made("generate", "decoder")
+    shown = model.look(LONG, 1).source
+    assert len(shown) < len(LONG)
+    for place, token in enumerate(shown):
+        left = model.look(LONG, 1, change=Change(erase=(place,))).source
+        assert left == shown[:place] + shown[place + 1 :], token
+    with pytest.raises(UsageError, match="from 0 to 7"):
+        model.look(LONG, 1, change=Change(erase=(len(shown),)))
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize("prompt", ["ab", "", LONG])
+@pytest.mark.parametrize("kind", ["characters", "words", "bpe"])
+def test_what_follows_a_prompt_is_told_as_run_tells_it(kind: str, prompt: str, beam: int) -> None:
+    """The answers are whole texts, at every beam, none of them twice; the output is what was added to the prompt."""
+    model = made("generate", "decoder", f"tokens.source={kind}", f"tokens.target={kind}", *size(kind))
+    record = model.look(prompt, wish=Wish(beam=beam, max_length=6))
+    (answer,) = model.run([prompt], wish=Wish(beam=beam, max_length=6))
+    told = [each["text"] for each in record.as_json()["answers"]]
+    assert prompt + record.output == record.answer.text == told[0] == answer.text
+    assert len(set(told)) == len(told)
+    assert record.answer.probability == pytest.approx(answer.probability, rel=1e-3)
+    if kind != "bpe":  # whose bytes may be part of a character
+        assert "".join(record.output[token.start : token.end] for token in record.target) == record.output
+
+
+def size(kind: str) -> list[str]:
+    return ["tokens.size=280"] if kind == "bpe" else []
+
+
+def test_a_beam_finds_no_text_twice(small_model: Callable[..., Trained]) -> None:
+    """Bytes that are no text are all written as the same sign."""
+    model = small_model("rnn-attention", "tokens.source=bytes", "tokens.target=bytes")
+    for text in ("abca", "dd", "b"):
+        told = [each["text"] for each in model.look(text, 16).as_json()["answers"]]
+        assert len(set(told)) == len(told)
+
+
+# ── what is there to be looked at ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kind", ["characters", "words"])
+@pytest.mark.parametrize(
+    ("task", "question"),
+    [("fill", "[mask]"), ("fill", " "), ("tag", " "), ("classify", " "), ("extract", " \tab"), ("extract", "ab\t "),
+     ("embed", "\u3000")],
+)  # fmt: skip
+def test_what_is_answered_can_be_looked_into(task: str, question: str, kind: str) -> None:
+    model = made(task, "transformer", f"tokens.source={kind}")
+    record = model.look(question, derive=True)
+    fits(record)
+    assert record.output == model(question)
+
+
+def test_half_a_character_is_shown_whole(copy_model: Trained, tmp_path: Path) -> None:
+    record = copy_model.look("ab\udcff")
+    assert record.text == "ab\ufffd"
+    for ending in ("json", "html"):
+        record.save(tmp_path / f"x.{ending}")
+
+
+@pytest.mark.parametrize("beam", [1, 3])
+def test_a_look_finds_what_whole_numbers_find(copy_folder: Path, beam: int) -> None:
+    """The search is that of `run`; a model that was hardly trained tells the two precisions apart."""
+    exact, coarse = regard.load(copy_folder), regard.load(copy_folder, "int8")
+    texts = ["dbca", "abcdabcd", "ddddd", "acbdacbdab", "bbbbbbbbb"]
+    sure = [model.run([text], beam)[0].probability for model in (exact, coarse) for text in texts]
+    looked = [model.look(text, beam) for model in (exact, coarse) for text in texts]
+    assert [record.answer.probability for record in looked] == pytest.approx(sure, rel=1e-5)
+    assert sure[: len(texts)] != pytest.approx(sure[len(texts) :], rel=1e-5)
+    assert [looked[0].model["precision"], looked[-1].model["precision"]] == ["fp32", "int8"]
+    off = Change(off=(("decoder.cross", 0),))
+    assert coarse.look(texts[0], beam, change=off).model["precision"] == "fp32"
 
 
 # ── derived ──────────────────────────────────────────────────────────────────────────────────────────────────────────
