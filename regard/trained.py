@@ -86,7 +86,8 @@ class Trained:
         """What decodes: an engine made of the weights, anew when they have changed; or the model itself."""
         weights = [(weight.data_ptr(), weight._version) for weight in self.model.parameters()]
         if self.made is None or self.made[0] != weights:
-            self.made = weights, engine(self.model.eval(), self.precision)
+            with evaluating(self.model):
+                self.made = weights, engine(self.model, self.precision)
         return self.made[1]
 
     def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
@@ -140,7 +141,7 @@ class Trained:
         """Answers with how sure they are and, where that is wished for, what they looked at."""
         if not items:
             return []
-        with threads(self.model):
+        with threads(self.model), evaluating(self.model):
             answers = self.task.answer(self.decoding, items, wish, numbers)
             if wish.align:
                 answers = [replace(answer, alignment=self.alignment(item, answer))
@@ -176,7 +177,7 @@ class Trained:
             raise UsageError(f"the task {self.config.task} writes no target that could be rated")
         items = [replace(self.item(text, f"text {number + 1}"), target=self.vocabulary.target.encode(target).ids)
                  for number, (text, target) in enumerate(zip(texts, targets, strict=True))]  # fmt: skip
-        with threads(self.model):
+        with threads(self.model), evaluating(self.model):
             return self.task.likelihood(self.decoding, items, self.wish())
 
     # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +203,7 @@ class Trained:
         sources = [item.source for item in items if item is not None]
         if read:
             make = self.task.vectors if isinstance(self.task, Embed) else body_vectors
-            with threads(self.model):
+            with threads(self.model), evaluating(self.model):
                 found[read] = gathered(make, self.decoding, sources, batch)
         return found
 
@@ -295,8 +296,8 @@ class Trained:
 
     def judge(self, items: Sequence[Item], examples: Sequence[Example], beam: int | None = None) -> Evaluation:
         """Scores on examples."""
-        with threads(self.model):
-            found = self.task.evaluate(self.model.eval(), items, examples, self.wish(beam), precision=self.precision)
+        with threads(self.model), evaluating(self.model):
+            found = self.task.evaluate(self.model, items, examples, self.wish(beam), precision=self.precision)
         return replace(found, facts={**found.facts, **self.sureness(found, examples)})
 
     def read_items(self, table: Table, skip_bad: bool) -> tuple[list[Item], list[Example]]:
