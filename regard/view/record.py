@@ -1,7 +1,6 @@
 """One frozen record of what was written for a source and what each token looked at; its views, and its files."""
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.images import png
+from regard.data.plain import json_text
 from regard.data.read import escape
 from regard.data.tokens import CLASS
 from regard.errors import RegardError, UsageError
@@ -200,7 +200,7 @@ class Record:
         place = Path(path)
         match place.suffix.lower():
             case ".json":
-                write(place, json.dumps(self.as_json(), ensure_ascii=False) + "\n")
+                write(place, json_text(self.as_json()) + "\n")
             case ".html":
                 write(place, page(self.as_json(packed=True), f"{self.text} → {self.output}"))
             case ".png" | ".svg":
