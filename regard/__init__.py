@@ -2,15 +2,19 @@
 
 The path of one example through the package, folder by folder:
 
+    presets/    one TOML file for each system; config.py every setting on one page
     data/       a file is read, its text becomes tokens, tokens become a batch
     layers/     the parts: attention and its scores, positions, cells, convolution, blocks
     models/     parts joined: batch → Memory (what is read) → decoder states → logits
     search/     logits → tokens; it knows no model, only step(token, state)
+    engine/     a model → instructions → tokens, in C++; the model itself where there is none
     tasks/      what a model is asked: columns, loss, answers, scores
     view/       what it looked at, as a record and a picture
     training/   batch → loss → weights; the loop
     score/      strings → numbers
     lab/        the claims, measured: anatomy, laws, the ladder
+    port/       models for other people's engines
+    serve/      a model behind an HTTP API and a page
     folder.py   a saved model is a folder; trained.py a model that answers; filter.py lines through it; cli.py the verbs
 
 Names are imported when they are first used, so that `regard --help` need not wait for torch.

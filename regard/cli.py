@@ -690,7 +690,7 @@ def changed(loaded: "Trained", text: str, erase: list[str], off: list[str], begi
 
     if not (erase or off or begin):
         return None
-    tokens = [token.text for token in loaded.source_tokens(text, loaded.item(text))]
+    tokens = [token.text for token in loaded.in_view(text, loaded.item(text), loaded.wish())[1]]
     heads = []
     for word in off:
         name, _, head = word.rpartition(":")

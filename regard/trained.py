@@ -13,7 +13,7 @@ from regard import config, folder
 from regard.data.read import Columns, Example, Table, escape, read
 from regard.data.recent import Recent
 from regard.data.text import is_running, read_text
-from regard.data.tokens import CLASS, END
+from regard.data.tokens import CLASS, END, mend
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, check_precision, engine
 from regard.errors import DataError, RegardError, UsageError
@@ -31,7 +31,7 @@ from regard.tasks.task import Alignment, Answer, Evaluation, Item, Token, Wish, 
 from regard.tasks.transduce import Transduce
 from regard.view.change import Change
 from regard.view.derive import derive as derived
-from regard.view.look import evaluating, look, places, recorded
+from regard.view.look import evaluating, look, places, recorded, with_room
 from regard.view.record import Record
 
 Text = str | tuple[str, ...]  # a source: one text, or one for each source column (in one string: tabs between them)
@@ -86,7 +86,8 @@ class Trained:
         """What decodes: an engine made of the weights, anew when they have changed; or the model itself."""
         weights = [(weight.data_ptr(), weight._version) for weight in self.model.parameters()]
         if self.made is None or self.made[0] != weights:
-            self.made = weights, engine(self.model.eval(), self.precision)
+            with evaluating(self.model):
+                self.made = weights, engine(self.model, self.precision)
         return self.made[1]
 
     def save(self, path: str | Path, others: dict[str, bytes] | None = None) -> None:
@@ -140,7 +141,7 @@ class Trained:
         """Answers with how sure they are and, where that is wished for, what they looked at."""
         if not items:
             return []
-        with threads(self.model):
+        with threads(self.model), evaluating(self.model):
             answers = self.task.answer(self.decoding, items, wish, numbers)
             if wish.align:
                 answers = [replace(answer, alignment=self.alignment(item, answer))
@@ -176,7 +177,7 @@ class Trained:
             raise UsageError(f"the task {self.config.task} writes no target that could be rated")
         items = [replace(self.item(text, f"text {number + 1}"), target=self.vocabulary.target.encode(target).ids)
                  for number, (text, target) in enumerate(zip(texts, targets, strict=True))]  # fmt: skip
-        with threads(self.model):
+        with threads(self.model), evaluating(self.model):
             return self.task.likelihood(self.decoding, items, self.wish())
 
     # ── vectors ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -202,7 +203,7 @@ class Trained:
         sources = [item.source for item in items if item is not None]
         if read:
             make = self.task.vectors if isinstance(self.task, Embed) else body_vectors
-            with threads(self.model):
+            with threads(self.model), evaluating(self.model):
                 found[read] = gathered(make, self.decoding, sources, batch)
         return found
 
@@ -295,8 +296,8 @@ class Trained:
 
     def judge(self, items: Sequence[Item], examples: Sequence[Example], beam: int | None = None) -> Evaluation:
         """Scores on examples."""
-        with threads(self.model):
-            found = self.task.evaluate(self.model.eval(), items, examples, self.wish(beam), precision=self.precision)
+        with threads(self.model), evaluating(self.model):
+            found = self.task.evaluate(self.model, items, examples, self.wish(beam), precision=self.precision)
         return replace(found, facts={**found.facts, **self.sureness(found, examples)})
 
     def read_items(self, table: Table, skip_bad: bool) -> tuple[list[Item], list[Example]]:
@@ -367,19 +368,32 @@ class Trained:
         """
         if not any(columns(text)) and not self.task.any_length:
             raise UsageError("there is nothing to look at in an empty text")
-        item = item or self.item(text)
-        shown, source, wanted = "\t".join(columns(text)), self.source_tokens(text, item), self.wanted(beam, wish)
+        asked = item or self.item(text)
+        shown = mend("\t".join(columns(text)))  # an argument of a command line may be no text at all
+        item, source, wanted = self.in_view(text, asked, self.wanted(beam, wish))
         with threads(self.model), evaluating(self.model):
             found, read = look(self.task, self.model, self.decoding, item, source, shown, wanted, change)
             if derive:
-                found = replace(found, derived=derived(found, self.task, self.model, read, found.answer))
+                found = replace(found, derived=derived(found, self.task, self.model, read))
         answer = found.answer if wanted.sampling else self.judged(found.answer)
-        return replace(found, answer=answer, model=self.about)
+        if isinstance(self.task, Generate):
+            unread = asked.source[: len(asked.source) - len(item.source)]
+            answer = self.task.whole(replace(read, source=unread + read.source), answer)
+        return replace(found, answer=answer, model={**self.about, "precision": self.precision_of(change)})
+
+    def precision_of(self, change: Change | None) -> str:
+        """In what a look searches: as `run` does, unless heads are off, which is a matter of the model itself."""
+        engine = None if change is not None and change.off else self.decoding
+        return engine.precision if isinstance(engine, Engine) else "fp32"
+
+    def in_view(self, text: Text, item: Item, wish: Wish) -> tuple[Item, Sequence[Token], Wish]:
+        """What a look reads of a text: its tokens as the record numbers them, of a long prompt only the end."""
+        return with_room(self.task, item, self.source_tokens(text, item), wish)
 
     @property
     def about(self) -> dict[str, object]:
         """What it is, in a few words."""
-        return {"name": self.name, "task": self.config.task, "preset": self.config.preset,
+        return {"name": mend(self.name), "task": self.config.task, "preset": self.config.preset,
                 "parameters": self.model.size}  # fmt: skip
 
     def alignment(self, item: Item, answer: Answer) -> Alignment | None:

@@ -22,6 +22,7 @@ from regard.data import builtin
 from regard.errors import RegardError, UsageError
 from regard.lab import laws
 from regard.trained import Trained
+from tests.view.small import made
 
 VERBS = ["anatomy", "check", "demo", "embed", "laws", "look", "port", "presets", "report", "resume", "run", "score",
          "search", "serve", "task", "train"]  # fmt: skip
@@ -997,6 +998,16 @@ def test_look_with_something_changed(regard: Regard, copy_folder: Path) -> None:
     assert regard("look", copy_folder, "abc", "--erase", "0", "--erase", "2").lines[0].startswith("abc  →  b")
     assert regard("look", copy_folder, "abc", "--begin", "dd").lines[0].startswith("abc  →  dd")
     assert regard("look", copy_folder, "abc", "--off", "decoder.cross:0").code == 0
+
+
+def test_erase_names_the_tokens_that_are_shown(regard: Regard, tmp_path: Path) -> None:
+    """Of a prompt that is longer than there is room for, those of its end: there is one c in it."""
+    made("generate", "decoder").save(tmp_path / "model")
+    text, out = "ab cd ab cd ab cd ab d", tmp_path / "x.json"
+    done = regard("look", tmp_path / "model", text, "--beam", "1", "--erase", "c", "--erase", "2", "-o", out)
+    assert done.code == 0, done.err
+    left = json.loads(out.read_text(encoding="utf-8"))["source"]
+    assert "".join(token["text"] for token in left) == "␣␣ab␣d"
 
 
 @pytest.mark.parametrize(

@@ -553,3 +553,20 @@ def test_a_picture_that_changes_between_lines_is_looked_at_again(
     assert [answer.probability for answer in found] == [found[0].probability] * 2 + [found[2].probability] * 2
     assert found[0].probability != found[2].probability
     assert sum(counted.asked) == 2
+
+
+def test_in_training_answers_are_the_same_and_training_goes_on(
+    small_model: Callable[..., Trained], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the model itself decodes, for want of an engine."""
+    monkeypatch.setattr(trained, "engine", lambda model, precision: model)
+    model = small_model("transformer", "encoder.dropout=0.5", "decoder.dropout=0.5")
+
+    def told() -> list[Any]:
+        (answer,), (rated,) = model.run(["abca"]), model.likelihood(["abca"], ["a b"])
+        return [answer.probability, rated.probability, *model.embed(["abca"])[0].tolist()]
+
+    before = told()
+    model.model.train()
+    assert told() == before
+    assert model.model.training

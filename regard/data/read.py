@@ -23,6 +23,7 @@ from itertools import chain, islice, zip_longest
 from typing import Any
 
 from regard.data import pictures
+from regard.data.plain import json_text
 from regard.data.sentences import DOCUMENT, Shape, shape_of
 from regard.data.tokens import TOKEN
 from regard.errors import DataError, MissingError
@@ -130,7 +131,7 @@ def _spell(found: re.Match[str]) -> str:
 
 def json_line(value: Any) -> str:
     """JSON in readable letters, on one line and with nothing in it that could steer a terminal."""
-    return C1.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))
+    return C1.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text(value))
 
 
 def quote(text: str, limit: int = QUOTED) -> str:

@@ -18,7 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regard import config
 from regard.data.batch import Batch, mix
-from regard.data.tokens import END, MASK, PAD, SPECIALS, UNKNOWN
+from regard.data.tokens import END, MASK, PAD, SEPARATOR, SPECIALS, UNKNOWN
 from regard.engine.engine import Engine
 from regard.engine.engine import engine as make_engine
 from regard.layers.crf import Chain
@@ -99,9 +99,13 @@ def draw_items(trained: Trained, count: int, seed: int) -> list[Item]:
 def draw_item(trained: Trained, draw: np.random.Generator) -> Item:
     c, vocabulary = trained.config, trained.vocabulary
     if isinstance(trained.task, Reads):  # some tokens are hidden and some have labels: there is something to answer
-        shown = draw_tokens(draw, vocabulary.source.size, c.data.max_source)
+        # A piece is cut from what stands behind the questions: these are empty here.
+        asked = (SEPARATOR,) * (len(vocabulary.is_tags) - 1) if c.task == "extract" else ()
+        shown = draw_tokens(draw, vocabulary.source.size, max(1, c.data.max_source - len(asked)))
         labels = draw_tokens(draw, vocabulary.target.size, len(shown)) if c.task in config.LABELLED else ()
-        return Item((*[MASK if i % 3 == 0 else token for i, token in enumerate(shown)], trained.task.last), labels)
+        return Item(
+            (*asked, *[MASK if i % 3 == 0 else token for i, token in enumerate(shown)], trained.task.last), labels
+        )
     room = max(1, c.row // 2) if c.task == "generate" else 12  # as much again is written
     target = draw_tokens(draw, vocabulary.target.size, min(c.data.max_target, room))
     if isinstance(c.encoder, config.ImageEncoder):

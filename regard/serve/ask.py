@@ -1,7 +1,5 @@
 """A request and a model in, what is answered out; on the thread of that model, off the event loop."""
 
-import json
-import math
 import re
 from base64 import b64decode
 from binascii import Error as BadBase64
@@ -13,6 +11,7 @@ import numpy as np
 
 from regard import config
 from regard.data.images import read_picture
+from regard.data.plain import finite, json_text
 from regard.data.recent import Recent
 from regard.errors import DataError, RegardError, UsageError
 from regard.score.retrieval import nearest
@@ -139,10 +138,6 @@ def result(answer: Answer, cut: int) -> Result:
     )  # fmt: skip
 
 
-def finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
-
-
 # ── search ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -178,11 +173,7 @@ def look(model: Trained, name: str, request: LookRequest) -> bytes:
     text, picture = looked_at(model, request)
     found = model.look(text, wish=look_wish(model, request), change=change(request), derive=request.derive,
                        item=picture)  # fmt: skip
-    made = replace(found, model={**found.model, "name": name}).as_json(request.packed)
-    try:
-        return json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
-    except ValueError:  # JSON has no word for what is not finite
-        return json.dumps(without_infinities(made), ensure_ascii=False, allow_nan=False).encode()
+    return json_text(replace(found, model={**found.model, "name": name}).as_json(request.packed)).encode()
 
 
 def looked_at(model: Trained, request: LookRequest) -> tuple[Text, Item | None]:
@@ -199,11 +190,3 @@ def look_wish(model: Trained, request: LookRequest) -> Wish:
 def change(request: LookRequest) -> Change | None:
     asked = request.change
     return None if asked is None else Change(tuple(asked.erase), tuple(asked.off), tuple(asked.begin))
-
-
-def without_infinities(tree: Any) -> Any:
-    if isinstance(tree, dict):
-        return {name: without_infinities(each) for name, each in tree.items()}
-    if isinstance(tree, list | tuple):
-        return [without_infinities(each) for each in tree]
-    return finite(tree) if isinstance(tree, float) else tree

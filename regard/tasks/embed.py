@@ -16,7 +16,7 @@ from regard.data.batch import Batch
 from regard.data.ragged import join, repeated
 from regard.data.read import Example
 from regard.data.shards import Rows
-from regard.data.tokens import PAD
+from regard.data.tokens import PAD, Encoding
 from regard.engine.engine import Engine, engine
 from regard.errors import UsageError
 from regard.layers.pool import segments
@@ -51,11 +51,11 @@ class Embed(Reads):
         rows = super().encode_all(examples, folder)
         return Rows(rows.source, join(rows.target, last))
 
-    def ask(self, columns: Sequence[str], folder: str) -> Item:
+    def encoded(self, columns: Sequence[str]) -> Encoding:
         """A text alone may be a target too, where sources are several columns."""
         if len(columns) == 1 and len(self.vocabulary.is_tags) > 1:
-            return Item(self.target(columns[0]), ())
-        return super().ask(columns, folder)
+            return self.vocabulary.target.encode(columns[0])
+        return super().encoded(columns)
 
     # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────
 

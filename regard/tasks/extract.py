@@ -13,21 +13,19 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from regard.data.batch import Batch
-from regard.data.ragged import ragged
 from regard.data.read import EMPTY, Columns, Example
-from regard.data.shards import Rows
 from regard.data.tokens import END, PAD, SEPARATOR, Encoding
 from regard.engine.engine import Engine, engine
 from regard.errors import DataError
 from regard.models.model import Model
 from regard.score import EXTRACT, corpus_scores
-from regard.tasks.reading import Reads, read_states
+from regard.tasks.reading import ReadsPlaces, read_states
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Passage, Token, Wish, runs
 
 Span = tuple[int, int, float]  # first and last token of an answer, and its log probability
 
 
-class Extract(Reads):
+class Extract(ReadsPlaces):
     """Where an answer starts and where it ends. Places of tokens count from 1, so that none of them is PAD."""
 
     scores: tuple[str, ...] = (*EXTRACT, "loss")
@@ -41,18 +39,13 @@ class Extract(Reads):
         assert asked.passage is not None
         return Item(asked.source, self.places(asked.passage, example.target or ""))
 
-    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
-        items = [self.encode(example, folder) for example in examples]
-        return Rows(ragged([item.source for item in items]), ragged([item.target for item in items]))
-
     def ask(self, columns: Sequence[str], folder: str) -> Item:
         encoding = self.turned(columns)
         return Item((*encoding.ids, END), (), passage=self.passage(columns, encoding))
 
     def encoded(self, columns: Sequence[str]) -> Encoding:
         """The questions, then the context, and where each token stands in the columns as they were given."""
-        found, first = self.turned(columns), len(columns[0])
-        begin = sum(len(text) + 1 for text in columns[1:])  # of the context among the turned columns
+        found, first, begin = self.turned(columns), len(columns[0]), asked_length(columns)
         spans = [(a - begin, b - begin) if a >= begin else (a + first + 1, b + first + 1) for a, b in found.spans]
         return Encoding(found.ids, tuple(spans))
 
@@ -63,7 +56,7 @@ class Extract(Reads):
 
     def passage(self, columns: Sequence[str], encoding: Encoding) -> Passage:
         """The context, and where in it each token stands; those of the questions stand nowhere."""
-        begin = sum(len(text) + 1 for text in columns[1:])
+        begin = asked_length(columns)
         spans = [(start - begin, end - begin) if start >= begin else (0, 0) for start, end in encoding.spans]
         return Passage(columns[0], tuple(spans))
 
@@ -96,11 +89,21 @@ class Extract(Reads):
 
     # ── learning ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
+    def context(self, source_BS: Tensor) -> Tensor:
+        """Which tokens are of the context: those after the separators of all questions, and before the end.
+
+        Of a text that was cut within a question, none.
+        """
+        separators_BS = (source_BS == SEPARATOR).cumsum(1)
+        signs = torch.tensor((SEPARATOR, END, PAD), device=source_BS.device)
+        inside_BS: Tensor = (separators_BS == len(self.vocabulary.is_tags) - 1) & ~torch.isin(source_BS, signs)
+        return inside_BS
+
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
         """Cross-entropy of the start and of the end, each over all tokens of the context."""
         real_B = (batch.label_BT != PAD).any(1)
         logits_NTV = model.output(model(batch).states_BTD)[real_B].float()
-        logits_NTV = logits_NTV.masked_fill(~context(batch.source[real_B])[..., None], -torch.inf)
+        logits_NTV = logits_NTV.masked_fill(~self.context(batch.source[real_B])[..., None], -torch.inf)
         place_NV = batch.label_BT[real_B] - 1
         return Loss(F.cross_entropy(logits_NTV, place_NV, reduction="sum"), place_NV.numel())
 
@@ -121,7 +124,7 @@ class Extract(Reads):
         found = []
         for item, states_TD in zip(items, read_states(model, [item.source for item in items]), strict=True):
             logits_TV = model.output(states_TD[None])[0].float()
-            inside_T = context(torch.tensor([item.source], device=logits_TV.device))[0]
+            inside_T = self.context(torch.tensor([item.source], device=logits_TV.device))[0]
             found.append(logits_TV.masked_fill(~inside_T[:, None], -torch.inf).log_softmax(0))
         return found
 
@@ -204,11 +207,9 @@ class Extract(Reads):
                           tuple(answers[i] for i in range(len(items))))  # fmt: skip
 
 
-def context(source_BS: Tensor) -> Tensor:
-    """Which tokens are of the context: those after the last separator and before the end."""
-    separators_BS = (source_BS == SEPARATOR).flip(1).cumsum(1).flip(1)  # at a token and after it
-    inside_BS: Tensor = (separators_BS == 0) & (source_BS != END) & (source_BS != PAD)
-    return inside_BS
+def asked_length(columns: Sequence[str]) -> int:
+    """Where the context begins among columns of which the questions come first."""
+    return sum(len(text) + 1 for text in columns[1:])
 
 
 def cut_out(passage: Passage, first: int, last: int) -> str:

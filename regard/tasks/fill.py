@@ -86,32 +86,44 @@ class Fill(Reads):
         found: dict[int, Answer] = {}
         for run in runs(items, wish.batch):
             for i, states_SD in zip(run, read_states(model, [items[i].source for i in run]), strict=True):
-                holes = self.holes(items[i])
-                log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
-                found[i] = self.best_fillings(items[i], holes, log_TV, max(1, wish.n_best))
+                log_TV = self.log_fillings(model, items[i], states_SD)
+                found[i] = self.best_fillings(items[i], log_TV, max(1, wish.n_best))
         return [found[i] for i in range(len(items))]
 
     def holes(self, item: Item) -> list[int]:
         return [place for place, token in enumerate(item.source) if token == MASK]
 
-    def best_fillings(self, item: Item, holes: list[int], log_TV: Tensor, count: int) -> Answer:
+    def log_fillings(self, model: Model | Engine, item: Item, states_SD: Tensor) -> Tensor:
+        """Of each hole the log probability of every token; −∞ of those that can not be filled in."""
+        log_TV = model.output(states_SD[None, self.holes(item)])[0].float().log_softmax(-1)
+        return log_TV.masked_fill(~self.fillings(item).to(log_TV.device), -torch.inf)
+
+    def best_fillings(self, item: Item, log_TV: Tensor, count: int) -> Answer:
         """The likeliest combinations of one token for each hole, best first."""
-        first = len(SPECIALS) + len(self.vocabulary.source.tags)  # a hole in a text is never a tag
-        log_TV[:, :first] = -torch.inf
-        self.keep_spaces(log_TV[:, first:], item.target)
         made: list[Answer] = []
-        for tokens, logs in best_rows(log_TV, min(count, log_TV.shape[1] - first), count):
-            chosen = dict(zip(holes, tokens, strict=True))
+        for tokens, logs in best_rows(log_TV, min(count, log_TV.shape[1] - self.first), count):
+            chosen = dict(zip(self.holes(item), tokens, strict=True))
             if min(logs, default=0.0) > -math.inf or not made:
                 made.append(self.spell([chosen.get(i, each) for i, each in enumerate(item.source)], logs))
         return replace(made[0], alternatives=tuple(made))
 
-    def keep_spaces(self, log_TV: Tensor, kinds: Sequence[int]) -> None:
-        """What is filled in has a space before it where the text has one, and none where it has none."""
-        spacing_V = torch.from_numpy(self.vocabulary.source.spacing).to(log_TV.device)
-        for log_V, kind in zip(log_TV, kinds, strict=False):  # a text that was cut has fewer holes
-            if (spacing_V == kind).any():
-                log_V[spacing_V != kind] = -torch.inf
+    @property
+    def first(self) -> int:
+        """The first token of text: a hole is never filled by a sign or a tag."""
+        return len(SPECIALS) + len(self.vocabulary.source.tags)
+
+    def fillings(self, item: Item) -> Tensor:
+        """Which tokens each hole can be filled by, (holes, vocabulary).
+
+        What is filled in has a space before it where the text has one, and none where it has none.
+        """
+        allowed_TV = torch.ones(len(self.holes(item)), self.vocabulary.source.size, dtype=torch.bool)
+        allowed_TV[:, : self.first] = False
+        spacing = torch.from_numpy(self.vocabulary.source.spacing)
+        for allowed_V, kind in zip(allowed_TV, item.target, strict=False):  # a text that was cut has fewer holes
+            if (spacing == kind).any():
+                allowed_V[self.first :] = spacing == kind
+        return allowed_TV
 
     def spell(self, ids: list[int], logs: Sequence[float] = ()) -> Answer:
         """Ids without their end as text, a tab between columns; `logs` of what was filled in."""
@@ -149,8 +161,7 @@ class Fill(Reads):
         """What fills each hole."""
         made = []
         for item, answer, states_SD in zip(items, answers, model.read([item.source for item in items]), strict=True):
-            holes = self.holes(item)
-            log_TV = model.output(states_SD[None, holes])[0].float().log_softmax(-1)
+            holes, log_TV = self.holes(item), self.log_fillings(model, item, states_SD)
             made.append(Foresight(log_TV, tuple(answer.tokens[hole] for hole in holes), tuple(holes)))
         return made
 

@@ -26,6 +26,7 @@ from regard.layers.rows import detached
 from regard.models.model import Model
 from regard.score import Metric, perplexity
 from regard.score.intervals import Bootstrap, percentile_interval, resample
+from regard.search.beam import Live
 from regard.search.rules import Demands, Rules
 from regard.search.write import Hypothesis, Sampling, hypothesis
 from regard.tasks.loss import NOTHING_JUDGED, Judged, judged, token_loss
@@ -138,7 +139,7 @@ class Generate(Transduce):
             asked = leg_wish(wish, leg, room, len(found[going[0]][0].tokens))
             more = super().search_all(model, some, asked, [numbers[i] for i in going])
             for i, each in zip(going, more, strict=True):
-                found[i] = [longer(found[i][0], new, room, wish.length_penalty) for new in each]
+                found[i] = followed(found[i][0], each, room, wish.length_penalty)
             if judged_whole(wish):
                 self.tell_cut(wish)
                 break
@@ -191,7 +192,20 @@ class Generate(Transduce):
                 for log_TV, answer in zip(log_BTV, answers, strict=True)]  # fmt: skip
 
     def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
-        return self.spans_of(answer.tokens) if answer.tokens else (self.sign(END),)
+        return self.spans_of(item, answer.tokens) if answer.tokens else (self.sign(END),)
+
+    def added(self, item: Item, ids: Sequence[int]) -> str:
+        """What a text has more than its prompt: between words, the space too."""
+        decode = self.vocabulary.target.decode
+        return decode((*item.source, *ids))[len(decode(item.source)) :]
+
+    def grown(self, model: Model | Engine, item: Item, wish: Wish) -> tuple[Answer, list[Live]]:
+        found, seen = super().grown(model, item, wish)
+        return self.whole(item, found), seen
+
+    def watched(self, model: Model | Engine, item: Item, wish: Wish) -> tuple[list[Hypothesis], list[Live]]:
+        found, seen = super().watched(model, item, wish)
+        return followed(NOTHING, found, self.limit(item, wish), wish.length_penalty), seen
 
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -304,6 +318,11 @@ def leg_wish(wish: Wish, leg: int, room: int, written: int) -> Wish:
         return replace(wish, max_length=room)
     drawn = wish.sampling and replace(wish.sampling, seed=mix(wish.sampling.seed, "leg", leg))
     return replace(wish, max_length=room, prefix="", min_length=max(0, wish.min_length - written), sampling=drawn)
+
+
+def followed(before: Hypothesis, found: Sequence[Hypothesis], room: int, penalty: float) -> list[Hypothesis]:
+    """What was written, with each of what may follow it; best first."""
+    return sorted((longer(before, new, room, penalty) for new in found), key=lambda each: (-each.score, each.tokens))
 
 
 def longer(before: Hypothesis, new: Hypothesis, room: int, penalty: float) -> Hypothesis:

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard import config
 from regard.data.batch import Batch, pad
-from regard.data.ragged import join, repeated
+from regard.data.ragged import join, ragged, repeated
 from regard.data.read import Columns, Example, quote
 from regard.data.shards import Rows
 from regard.data.tokens import CLASS, END, PAD, UNKNOWN, Encoding
@@ -102,7 +102,7 @@ class Reads(Exact):
         return strangers(known, labels, self.counted)
 
     def ask(self, columns: Sequence[str], folder: str) -> Item:
-        return Item((*self.vocabulary.encode_source(columns).ids, self.last), ())
+        return Item((*self.encoded(columns).ids, self.last), ())
 
     def batch(self, items: Sequence[Item], numbers: Sequence[int], epoch: int) -> Batch:
         source_BS = pad([item.source for item in items])
@@ -140,3 +140,11 @@ class Reads(Exact):
         assert isinstance(body.head, Pool)
         states = read_states(model, [item.source for item in items])
         return body.head.flat(torch.cat(states), torch.tensor([len(each) for each in states], device=body.device))
+
+
+class ReadsPlaces(Reads):
+    """A task whose answers stand at places of the source, which are found text by text."""
+
+    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
+        items = [self.encode(example, folder) for example in examples]
+        return Rows(ragged([item.source for item in items]), ragged([item.target for item in items]))

@@ -18,9 +18,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from regard import config
 from regard.data.batch import Batch, cut, pad
-from regard.data.ragged import ragged
 from regard.data.read import Columns, Example
-from regard.data.shards import Rows
 from regard.data.tokens import PAD, SPECIALS, TOKEN, UNKNOWN, Encoding
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, engine
@@ -29,7 +27,7 @@ from regard.layers.crf import Chain
 from regard.models.model import Model
 from regard.score.spans import OUTSIDE, marks_spans, tagged
 from regard.tasks.loss import token_loss
-from regard.tasks.reading import Reads, best_rows, read_states, strangers
+from regard.tasks.reading import ReadsPlaces, best_rows, read_states, strangers
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
 
 FIRST = len(SPECIALS)  # label
@@ -45,7 +43,7 @@ class Found:
     best: list[Labelled]
 
 
-class Tag(Reads):
+class Tag(ReadsPlaces):
     """A label for each token, from the state at its last piece; each on its own, or all together by a chain."""
 
     scores: tuple[str, ...] = ("accuracy", "f1", "loss")
@@ -82,25 +80,31 @@ class Tag(Reads):
 
     def encode(self, example: Example, folder: str) -> Item:
         """An item whose target has, at each place that the body reads, the label of the token that ends there."""
-        read, labels = (
-            self.vocabulary.encode_source(example.source),
-            self.vocabulary.target.encode(example.target or ""),
-        )
+        read, labels = self.encoded(example.source), self.vocabulary.target.encode(example.target or "")
         places = self.places(read, example.source[0])
         if len(places) != len(labels.ids):
             raise DataError(f"found {len(places)} tokens and {len(labels.ids)} labels, expected as many of each, "
                             "with spaces between them")  # fmt: skip
         return Item((*read.ids, self.last), laid(places, labels.ids))
 
-    def encode_all(self, examples: Sequence[Example], folder: str) -> Rows:
-        items = [self.encode(example, folder) for example in examples]
-        return Rows(ragged([item.source for item in items]), ragged([item.target for item in items]))
-
     def ask(self, columns: Sequence[str], folder: str) -> Item:
         """Places that are to be labelled have the label UNKNOWN."""
-        read = self.vocabulary.encode_source(columns)
+        read = self.encoded(columns)
         places = self.places(read, columns[0])
         return Item((*read.ids, self.last), laid(places, [UNKNOWN] * len(places)))
+
+    def encoded(self, columns: Sequence[str]) -> Encoding:
+        """What is read. Every token has a place in it: one that holds nothing to be read, such as a lone no-break space
+        among words, is UNKNOWN."""
+        read = super().encoded(columns)
+        ids, spans, before = list(read.ids), list(read.spans), -1
+        for token, last in zip(TOKEN.finditer(columns[0]), self.places(read, columns[0]), strict=True):
+            if last == before:
+                at = last + 1 + len(ids) - len(read.ids)
+                ids.insert(at, UNKNOWN)
+                spans.insert(at, token.span())
+            before = last
+        return Encoding(tuple(ids), tuple(spans))
 
     def places(self, read: Encoding, text: str) -> list[int]:
         """Where each token of the first column ends, among the places that the body has."""

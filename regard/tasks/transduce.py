@@ -272,25 +272,32 @@ class Transduce(Exact):
 
     def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]:
         """The tokens with their places in the text, and the end."""
-        return (*self.spans_of(answer.tokens), self.sign(END, answer.tokens))
+        return (*self.spans_of(item, answer.tokens), self.sign(END, answer.tokens))
 
-    def spans_of(self, ids: Sequence[int]) -> tuple[Token, ...]:
+    def added(self, item: Item, ids: Sequence[int]) -> str:
+        """The text of what was written."""
+        return self.vocabulary.target.decode(ids)
+
+    def spans_of(self, item: Item, ids: Sequence[int]) -> tuple[Token, ...]:
         """A token begins where the text before it ends."""
-        decode, token = self.vocabulary.target.decode, self.vocabulary.target.token
-        ends = [len(decode(ids[: i + 1])) for i in range(len(ids))]
-        return tuple(Token(token(id), a, b, id) for id, a, b in zip(ids, [0, *ends], ends, strict=False))
+        ends = [len(self.added(item, ids[: i + 1])) for i in range(len(ids))]
+        return tuple(Token(self.token(item, id), a, b, id) for id, a, b in zip(ids, [0, *ends], ends, strict=False))
 
     def sign(self, id: int, after: Sequence[int] = ()) -> Token:
         """A token that is no text."""
         at = len(self.vocabulary.target.decode(after))
         return Token(self.vocabulary.target.token(id), at, at, id)
 
-    def grown(self, model: Model, item: Item, wish: Wish) -> tuple[Answer, list[Live]]:
-        """What a beam search finds, all that it finishes beside it; and what was being written after each step."""
+    def grown(self, model: Model | Engine, item: Item, wish: Wish) -> tuple[Answer, list[Live]]:
+        """What a beam search finds, other texts it finishes beside it; and what was being written after each step."""
+        found, seen = self.watched(model, item, wish)
+        return self.spell(self.different(found)), seen
+
+    def watched(self, model: Model | Engine, item: Item, wish: Wish) -> tuple[list[Hypothesis], list[Live]]:
         reading, demand, rules = self.begin(model, [item], wish)
         seen: list[Live] = []
         found = beam(model.step, reading, demand, wish.beam, rules, wish.length_penalty, seen.append)[0]
-        return self.spell(found), seen
+        return found, seen
 
     # ── scores ───────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,10 +8,11 @@ import hashlib
 import json
 from dataclasses import dataclass
 from io import FileIO
-from math import isfinite, nan
+from math import nan
 from pathlib import Path
 from typing import Any
 
+from regard.data.plain import without_infinities
 from regard.errors import RegardError
 
 
@@ -51,10 +52,7 @@ class Log:
         return file
 
     def write(self, entry: dict[str, Any]) -> None:
-        # JSON has no word for what is not a number, and other readers would stumble over Python's.
-        known = {key: None if isinstance(value, float) and not isfinite(value) else value
-                 for key, value in entry.items()}  # fmt: skip
-        line = json.dumps(known).encode() + b"\n"
+        line = json.dumps(without_infinities(entry)).encode() + b"\n"
         self.entries.append(entry)
         self.size += len(line)
         self.digest.update(line)

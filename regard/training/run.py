@@ -1,6 +1,5 @@
 """A file in, a trained model (and its folder) out: reads, builds, loops, scores, saves; and resumes what was begun."""
 
-import json
 import warnings
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
@@ -13,6 +12,7 @@ from rich.text import Text
 
 from regard import config
 from regard import folder as folders
+from regard.data.plain import json_text
 from regard.data.read import escape
 from regard.data.tokens import Tokenizer
 from regard.data.vocabulary import Vocabulary
@@ -384,7 +384,7 @@ def reported(ready: Ready, trained: Trained, found: Evaluation, crew: Crew, card
     facts += [("note", note) for note in ready.data.notes]
     log = crew.report.metrics.entries
     values = report(trained, found, valid.examples, valid.items, log, crew.keep.metric, card, facts)
-    return {REPORT: (json.dumps(values, ensure_ascii=False) + "\n").encode(),
+    return {REPORT: (json_text(values) + "\n").encode(),
             "report.html": render(trained, values, valid.items).encode()}  # fmt: skip
 
 

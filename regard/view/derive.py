@@ -4,14 +4,16 @@ Attention is what a model looked at, not why it answered (Jain & Wallace 2019, h
 beside it stand what is lost when a token is erased, gradient × input, and how far they agree.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from regard.layers.tap import Off
+from regard.layers.tap import without
 from regard.models.model import Model
 from regard.tasks.task import Answer, Item, Task
 from regard.view.change import SIGNS, erased, head_counts
@@ -23,19 +25,39 @@ BATCH = 64  # erasures that are tried side by side
 FAINT = 0.05  # of the most in a row, below which nothing is noticed
 
 
-def derive(record: Record, task: Task, model: Model, item: Item, answer: Answer) -> Derived:
-    """All of it; takes as many passes as there are source tokens, target tokens and heads."""
+@dataclass(frozen=True)
+class Passes:
+    """What goes through a model again and again: an answer, given, while the heads that were off stay off."""
+
+    task: Task
+    model: Model
+    item: Item
+    answer: Answer
+    off: tuple[tuple[str, int], ...] = ()
+
+    def given(self, items: Sequence[Item]) -> list[Tensor]:
+        """The log probability of each token of the answer, for each of the items."""
+        with without(self.model, self.off):
+            return [found.given_T for found in self.task.foresee(self.model, items, [self.answer] * len(items))]
+
+
+def derive(record: Record, task: Task, model: Model, item: Item) -> Derived:
+    """All of it; takes as many passes as there are source tokens, target tokens and heads.
+
+    It is about the answer of the record, and about the model as it gave it: with the same heads off.
+    """
+    passes = Passes(task, model, item, record.answer, () if record.change is None else record.change.off)
     with torch.inference_mode():
-        before = given(task, model, [item], answer)[0]
-    lost = erasure(record, task, model, item, answer, before)
-    moved = gradient(record, task, model, item, answer)
+        before = numbers(passes.given([item])[0])
+    lost = erasure(record, passes, before)
+    moved = gradient(record, passes)
     looked = record.alignment()
     return Derived(
         lost,
         moved,
         rollout(record),
         {name: entropy(map) for name, map in record.maps.items()},
-        importance(record, task, model, item, answer, before),
+        importance(record, passes, before),
         {"erasure": agreement(record, looked, lost, lost), "gradient": agreement(record, looked, moved, lost)},
     )
 
@@ -123,7 +145,7 @@ def ranks(values: Numbers) -> Numbers:
 
 
 @torch.inference_mode()
-def erasure(record: Record, task: Task, model: Model, item: Item, answer: Answer, before: Map) -> Map:
+def erasure(record: Record, passes: Passes, before: Map) -> Map:
     """Log probability that each target token loses when one source token is erased; signs are never erased."""
     found = np.zeros((len(record.target), len(record.source)), np.float32)
     places = [place for place, token in enumerate(record.source) if token.id not in SIGNS]
@@ -131,53 +153,60 @@ def erasure(record: Record, task: Task, model: Model, item: Item, answer: Answer
         return found
     for start in range(0, len(places), BATCH):
         some = places[start : start + BATCH]
-        items = [without(record, task, item, [place]) for place in some]
-        found[:, some] = np.stack([before - after for after in given(task, model, items, answer)], 1)
+        items = [left(record, passes, place) for place in some]
+        found[:, some] = np.stack([before - numbers(after) for after in passes.given(items)], 1)
     return found
 
 
-def without(record: Record, task: Task, item: Item, places: Sequence[int]) -> Item:
+def left(record: Record, passes: Passes, place: int) -> Item:
+    """What is left to read when one source token is erased."""
     grid = (record.picture.rows, record.picture.columns) if record.picture else (1, 1)
-    return erased(item, places, task.vocabulary, task.config.task, grid)
+    return erased(passes.item, [place], passes.task.vocabulary, passes.task.config.task, grid)
 
 
-def given(task: Task, model: Model, items: Sequence[Item], answer: Answer) -> list[Map]:
-    """The log probability of each token of an answer, for each of the items."""
-    return [found.given_T.float().cpu().numpy() for found in task.foresee(model, items, [answer] * len(items))]
+def numbers(given_T: Tensor) -> Map:
+    made: Map = given_T.detach().float().cpu().numpy()
+    return made
 
 
-def gradient(record: Record, task: Task, model: Model, item: Item, answer: Answer) -> Map:
+def gradient(record: Record, passes: Passes) -> Map:
     """|gradient · vector| of each source token, as shares of each target token's sum."""
     found = np.zeros((len(record.target), len(record.source)), np.float32)
     if not record.target:
         return found
-    vectors: list[Tensor] = []
-    listener = model.source_embedding.register_forward_hook(lambda module, given, made: vectors.append(made))
-    try:
-        with torch.enable_grad():
-            given_T = task.foresee(model, [item], [answer])[0].given_T
-    finally:
-        listener.remove()
+    with torch.enable_grad(), embedded(passes.model) as vectors:
+        given_T = passes.given([passes.item])[0]
     for place, each in enumerate(given_T):
-        (moved,) = torch.autograd.grad(each, vectors[0], retain_graph=True)
-        row = (moved * vectors[0]).sum(-1).abs()[0].detach().float().cpu().numpy()
-        found[place, : len(row)] = row[: len(record.source)]
+        moved = torch.autograd.grad(each, vectors, retain_graph=True, allow_unused=True, materialize_grads=True)
+        row = torch.cat([(a * b).sum(-1).abs()[0] for a, b in zip(moved, vectors, strict=True)])
+        found[place] = numbers(row)[: len(record.source)]
     made: Map = found / np.maximum(found.sum(-1, keepdims=True), 1e-12)
     return made
 
 
+@contextmanager
+def embedded(model: Model) -> Iterator[list[Tensor]]:
+    """The vectors of all that a model is fed, in that order: the source comes first.
+
+    The last token of a prompt is no exception, though it is fed as the first of what is written.
+    """
+    vectors: list[Tensor] = []
+    modules = dict.fromkeys(each for each in (model.source_embedding, model.target_embedding) if each is not None)
+    listeners = [module.register_forward_hook(lambda *heard: vectors.append(heard[-1])) for module in modules]
+    try:
+        yield vectors
+    finally:
+        for listener in listeners:
+            listener.remove()
+
+
 @torch.inference_mode()
-def importance(
-    record: Record, task: Task, model: Model, item: Item, answer: Answer, before: Map
-) -> dict[str, tuple[float, ...]]:
+def importance(record: Record, passes: Passes, before: Map) -> dict[str, tuple[float, ...]]:
     """For each head the mean log probability that the answer loses without it."""
     if not record.target:
         return {}
     found = {}
-    for name, count in head_counts(model).items():
-        lost = []
-        for head in range(count):
-            with Off(model, [(name, head)]):
-                lost.append(float((before - given(task, model, [item], answer)[0]).mean()))
-        found[name] = tuple(lost)
+    for name, count in head_counts(passes.model).items():
+        missing = [replace(passes, off=(*passes.off, (name, head))) for head in range(count)]
+        found[name] = tuple(float((before - numbers(each.given([each.item])[0])).mean()) for each in missing)
     return found

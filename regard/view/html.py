@@ -3,10 +3,10 @@
 import base64
 import hashlib
 import html
-import json
 from importlib import resources
 from typing import Any
 
+from regard.data.plain import json_text
 from regard.errors import RegardError
 
 TEMPLATE = """<!doctype html>
@@ -50,5 +50,5 @@ def fingerprint(text: str) -> str:
 
 def inlined(data: dict[str, Any]) -> str:
     """JSON that no text in it can end: every < is spelled out, and the two signs that scripts take for line ends."""
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    text = json_text(data, (",", ":"))
     return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")

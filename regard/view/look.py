@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import replace
 
 import torch
@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from regard.data.tokens import END, SPECIALS, UNKNOWN
 from regard.engine.engine import Engine
 from regard.errors import UsageError
-from regard.layers.tap import Off
+from regard.layers.tap import Off, without
 from regard.models.model import Model
 from regard.search.beam import Live
 from regard.tasks.generate import Generate
@@ -38,10 +38,8 @@ def look(
     change.check(model, source)
     began = time.perf_counter()
     grid = (1, 1) if item.picture is None else square(len(source))
-    if isinstance(task, Generate):
-        item, source, wish = with_room(task, item, source, wish)
     source, item = rest(source, change, task), erased(item, change.erase, task.vocabulary, task.config.task, grid)
-    if not any(token.id not in SIGNS for token in source):
+    if change.erase and not any(token.id not in SIGNS for token in source):
         raise UsageError("nothing of the source would be left")
     answer, seen = answered(task, model, decoding, item, wish, change)
     searched = time.perf_counter()
@@ -81,8 +79,10 @@ def square(count: int) -> tuple[int, int]:
     return side, side
 
 
-def with_room(task: Generate, item: Item, source: Sequence[Token], wish: Wish) -> tuple[Item, Sequence[Token], Wish]:
-    """As much of the end of a prompt as leaves room for what is to be written in one row."""
+def with_room(task: Task, item: Item, source: Sequence[Token], wish: Wish) -> tuple[Item, Sequence[Token], Wish]:
+    """As much of the end of a prompt as leaves room for what is to be written in one row; other sources are whole."""
+    if not isinstance(task, Generate):
+        return item, source, wish
     room = min(FOLLOWING if wish.max_length is None else wish.max_length, task.longest)
     short = task.context(item, (), room)
     return short, source[len(source) - len(short.source) :], replace(wish, max_length=room)
@@ -101,10 +101,11 @@ def answered(
 ) -> tuple[Answer, list[Live] | None]:
     """The answer; and of a beam search what it held after each step."""
     wish = replace(wish, prefix=change.begin) if change.begin else wish
-    with Off(model, change.off) if change.off else nullcontext(), torch.inference_mode():
+    able = model if change.off else decoding  # an engine has no heads that could be switched off
+    with without(model, change.off), torch.inference_mode():
         if isinstance(task, Transduce) and wish.beam > 1 and wish.sampling is None:
-            return task.grown(model, item, wish)
-        return task.answer(model if change.off else decoding, [item], wish, [0])[0], None
+            return task.grown(able, item, wish)
+        return task.answer(able, [item], wish, [0])[0], None
 
 
 @torch.inference_mode()
@@ -121,7 +122,7 @@ def recorded(
         before = () if isinstance(task, Generate) else (task.sign(task.first),)
         written = (*before, *target[:-1])
     kind = "read" if not isinstance(task, Transduce) else "row" if model.prefix else "pair"
-    output = task.vocabulary.target.decode(answer.tokens) if isinstance(task, Generate) else answer.text
+    output = task.added(item, answer.tokens) if isinstance(task, Generate) else answer.text
     return Record(text, tuple(source), output, target, tuple(found.given_T.exp().tolist()), maps, kind, written,
                   others(task, item, found), stretches(task, source, found.at), answer)  # fmt: skip
 

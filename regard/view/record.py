@@ -1,7 +1,6 @@
 """One frozen record of what was written for a source and what each token looked at; its views, and its files."""
 
 import base64
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.images import png
+from regard.data.plain import json_text
 from regard.data.read import escape
 from regard.data.tokens import CLASS
 from regard.errors import RegardError, UsageError
@@ -66,7 +66,7 @@ class Derived:
 
     erasure: Map  # log probability that a target token loses when a source token is erased
     gradient: Map  # share of a source token in gradient × input
-    rollout: Map | None  # attention followed through all layers; none = there is one layer of it at most
+    rollout: Map | None  # attention followed through all layers; none = what reads the source has no self-attention
     entropy: Mapping[str, tuple[float, ...]]  # bits of each head of a map
     importance: Mapping[str, tuple[float, ...]]  # mean log probability lost without a head
     agreement: Mapping[str, float | None]  # of attention with erasure and with the gradient: rank correlation, −1 to 1
@@ -80,7 +80,7 @@ class Record:
     source: tuple[Token, ...]
     output: str
     target: tuple[Token, ...]
-    probabilities: tuple[float, ...]  # one for each target token, the end included
+    probabilities: tuple[float, ...]  # one for each target token
     maps: dict[str, Map]
     kind: str = "pair"  # an encoder and a decoder; "row": source and target in one row; "read": no decoder
     written: tuple[Token, ...] = ()  # what a decoder is fed: a sign, or the last of a prompt, and the target so far
@@ -90,7 +90,8 @@ class Record:
     picture: Picture | None = None
     beam: tuple[Node, ...] | None = None
     seconds: Mapping[str, float] = field(default_factory=dict)
-    model: Mapping[str, object] = field(default_factory=dict)  # name, task, preset, parameters
+    # Name, task, preset, parameters, and the precision of the search: weights and probabilities are always of fp32.
+    model: Mapping[str, object] = field(default_factory=dict)
     change: Change | None = None
     derived: Derived | None = None
 
@@ -199,7 +200,7 @@ class Record:
         place = Path(path)
         match place.suffix.lower():
             case ".json":
-                write(place, json.dumps(self.as_json(), ensure_ascii=False) + "\n")
+                write(place, json_text(self.as_json()) + "\n")
             case ".html":
                 write(place, page(self.as_json(packed=True), f"{self.text} → {self.output}"))
             case ".png" | ".svg":

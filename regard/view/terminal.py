@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -17,7 +18,7 @@ from rich.text import Text
 from regard.data.read import escape
 from regard.view.change import SIGNS
 from regard.view.record import Derived, Record
-from regard.view.signs import shown
+from regard.view.signs import cut, left, right, shown
 
 INK = " ░▒▓█"
 BARS = "▁▂▃▄▅▆▇█"
@@ -36,11 +37,11 @@ def alignment(record: Record) -> str:
     weights = record.alignment()
     if weights is None:
         return "this model has no attention: all it knows of the source is the state it starts from"
-    columns = [shown(token) for token in record.source]
+    columns = [left(shown(token), 1) for token in record.source]  # a mark alone has no width of its own
     lines = ["       " + "".join(columns)]
     for token, row, sure in zip(record.target, weights, record.probabilities, strict=True):
-        ink = "".join(shade(weight) * len(column) for weight, column in zip(row, columns, strict=True))
-        lines.append(f"{shown(token, 5):>5}  {ink}  {sure:.3f}")
+        ink = "".join(shade(weight) * cell_len(column) for weight, column in zip(row, columns, strict=True))
+        lines.append(f"{right(shown(token, 5), 5)}  {ink}  {sure:.3f}")
     return "\n".join(lines)
 
 
@@ -52,7 +53,7 @@ def looked(record: Record) -> str:
     elif record.at is not None:
         lines += [
             *(
-                f"{words_of(record, place):>16}  {shown(token, 16):16}  {sure:.3f}{rivals(record, place)}"
+                f"{right(words_of(record, place), 16)}  {left(shown(token, 16), 16)}  {sure:.3f}{rivals(record, place)}"
                 for place, (token, sure) in enumerate(zip(record.target, record.probabilities, strict=True))
             ),
             "",
@@ -69,7 +70,7 @@ def words_of(record: Record, place: int) -> str:
     assert record.at is not None
     first, last = record.at[place]
     text = record.text[record.source[first].start : record.source[last].end]
-    return escape(text)[:16] or shown(record.source[last])
+    return cut(escape(text), 16) or shown(record.source[last])
 
 
 def rivals(record: Record, place: int) -> str:
@@ -80,8 +81,10 @@ def rivals(record: Record, place: int) -> str:
 
 
 def bars(values: Sequence[tuple[str, float]]) -> list[str]:
-    width = max((len(escape(label)[:24]) for label, _ in values), default=0)
-    return [f"{escape(label)[:24]:>{width}}  {'█' * round(BAR * value):{BAR}}  {value:.3f}" for label, value in values]
+    labels = [cut(escape(label), 24) for label, _ in values]
+    width = max(map(cell_len, labels), default=0)
+    return [f"{right(label, width)}  {'█' * round(BAR * value):{BAR}}  {value:.3f}"
+            for label, (_, value) in zip(labels, values, strict=True)]  # fmt: skip
 
 
 def derived(record: Record, found: Derived) -> list[str]:
@@ -89,7 +92,7 @@ def derived(record: Record, found: Derived) -> list[str]:
     lost = found.erasure.sum(0)
     most = max(float(np.abs(lost).max(initial=0.0)), 1e-9)
     lines = ["log probability that the answer loses without each token of the source:"]
-    lines += [f"{shown(token):>12}  {'█' * round(BAR * max(0.0, float(value)) / most):{BAR}}  {value:+.3f}"
+    lines += [f"{right(shown(token), 12)}  {'█' * round(BAR * max(0.0, float(value)) / most):{BAR}}  {value:+.3f}"
               for token, value in zip(record.source, lost, strict=True) if token.id not in SIGNS]  # fmt: skip
     if (rank := found.agreement.get("erasure")) is not None:
         verdict = "so attention is no reason here" if rank < AGREES else "so attention tells much the same"

@@ -268,3 +268,15 @@ def test_it_learns_saves_loads_and_scores(tmp_path: Path) -> None:
     assert found.outputs[0] in {word.upper() for word in words}
     loaded = regard.load(tmp_path / "model")
     assert np.array_equal(loaded.embed(words[:9]), model.embed(words[:9]))
+
+
+def test_a_target_alone_is_looked_into_where_sources_are_several_columns() -> None:
+    model = made(is_tags=(False, False))
+    record = model.look("xyz", derive=True)
+    assert [(token.text, token.start, token.end) for token in record.source[:3]] == [
+        ("x", 0, 1),
+        ("y", 1, 2),
+        ("z", 2, 3),
+    ]
+    assert record.output == model("xyz")
+    assert len(model.look(("ab", "c")).source) == 2 + 1 + 1 + 1

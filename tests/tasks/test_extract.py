@@ -15,7 +15,7 @@ from regard.data.tokens import END, SEPARATOR
 from regard.data.vocabulary import learn
 from regard.errors import ConfigError, DataError, UsageError
 from regard.models.build import build
-from regard.tasks.extract import Extract, context
+from regard.tasks.extract import Extract
 from regard.tasks.task import Wish
 from regard.trained import Trained
 
@@ -56,7 +56,7 @@ def test_places_lead_back_to_the_answer(kind: str, columns: int) -> None:
 def test_the_question_is_read_first_and_is_no_place_for_an_answer() -> None:
     model = made("transformer", "tokens.source=words")
     item = model.item((CONTEXT, QUESTION))
-    inside = context(torch.tensor([item.source]))[0].tolist()
+    inside = extract(model).context(torch.tensor([item.source]))[0].tolist()
     assert item.source.index(SEPARATOR) == 4
     assert (item.source[-1], inside) == (END, [False] * 5 + [True] * 8 + [False])
 
@@ -136,6 +136,20 @@ def test_a_context_that_is_cut_still_answers() -> None:
     model = made("transformer", "data.max_source=4")
     with pytest.warns(UserWarning, match="cut to 4"):
         assert model.run([(CONTEXT, QUESTION)])[0].text == ""  # nothing of the context is left
+
+
+@pytest.mark.parametrize("preset", SMALL)
+def test_a_question_that_leaves_no_room_for_its_context_has_no_answer(preset: str) -> None:
+    """It is not answered out of the question itself."""
+    model = made(preset, "tokens.source=words", "data.max_source=8")
+    for count in (7, 8, 20):  # of words: up to the separator, without it, and far beyond
+        text = (CONTEXT, " ".join(["Anna"] * count))
+        with pytest.warns(UserWarning, match="cut to 8"):
+            answer = model.run([text])[0]
+        assert (answer.text, answer.confidence, answer.places) == ("", 0.0, None)
+        with pytest.warns(UserWarning, match="cut to 8"):
+            record = model.look(text, derive=True)
+        assert (record.output, record.target, record.answer.confidence) == ("", (), 0.0)
 
 
 def test_nothing_is_searched_for_or_smoothed() -> None:

@@ -11,7 +11,7 @@ from torch import Tensor
 from regard import config
 from regard.data.ragged import ragged
 from regard.data.read import Example
-from regard.data.tokens import END, MASK, PAD, SPECIALS
+from regard.data.tokens import BEGINS, END, MASK, PAD, SPECIALS, WITHIN
 from regard.data.vocabulary import learn
 from regard.layers.embedding import Output
 from regard.models.build import build
@@ -300,3 +300,28 @@ def test_a_hole_that_was_cut_away_asks_for_nothing() -> None:
     asked = fill.ask(["wake me at [mask] and [mask]"], ".")
     cut = replace(asked, source=(*asked.source[:5], END))
     assert len(fill.answer(model, [cut], Wish(n_best=2), [0])[0].alternatives) >= 1
+
+
+@pytest.mark.parametrize(("text", "kind"), [("wake me at [mask]", BEGINS), ("call us[mask] us", WITHIN)])
+def test_what_is_foreseen_is_what_may_be_filled_in(text: str, kind: int) -> None:
+    fill, model = subwords("bpe")
+    asked = fill.ask([text], ".")
+    (answer,) = fill.answer(model, [asked], Wish(n_best=4), [0])
+    (found,) = fill.foresee(model, [asked], [answer])
+    possible = found.log_TV[0].isfinite().nonzero()[:, 0].tolist()
+    first = fill.vocabulary.source.pieces.first
+    assert possible == [first + place for place, each in enumerate(fill.vocabulary.source.spacing) if each == kind]
+    best = found.log_TV[0].topk(4)
+    hole = asked.source.index(MASK)
+    assert best.indices.tolist() == [each.tokens[hole] for each in answer.alternatives]
+    assert best.values.tolist() == pytest.approx([each.score for each in answer.alternatives], abs=1e-5)
+
+
+def test_no_tag_is_foreseen_in_a_hole() -> None:
+    c = config.resolve("encoder", None, WORDS)
+    vocabulary = learn([Example(("walk", "V;PST"), None, 1)], c, [False, True])
+    fill, model = Fill(c, vocabulary), build(c, vocabulary.source.size, vocabulary.target.size, seed=1).eval()
+    asked = fill.ask(["wa[mask]k", "V;PST"], ".")
+    (found,) = fill.foresee(model, [asked], fill.answer(model, [asked], Wish(), [0]))
+    assert not found.log_TV[0, : vocabulary.source.pieces.first].isfinite().any()
+    assert found.log_TV[0, vocabulary.source.pieces.first :].isfinite().all()

@@ -345,3 +345,18 @@ def test_spelled_words_can_be_translated(small_model: Callable[..., Trained]) ->
     looked = model.look("abcd ab")
     assert [(token.start, token.end) for token in looked.source] == [(0, 4), (5, 7), (7, 7)]
     assert model.item("abcd ab").source[-1] == END
+
+
+@pytest.mark.parametrize(
+    "text", ["a \u00a0 b", "\u00a0 a", "\u00a0", "a \u00a0", "\u00a0 \u00a0 \u00a0", "New\u00a0York ran"]
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_token_has_a_label_even_one_that_holds_nothing_to_be_read(kind: str, text: str) -> None:
+    tag, model = made(f"tokens.source={kind}")
+    count = len(text.split(" "))
+    (labels,) = run(tag, model, [text])
+    assert len(labels.split()) == count
+    known = item(tag, text, " ".join(["O"] * count))
+    assert [label for label in known.target if label != PAD] == [*tag.vocabulary.target.encode("O").ids] * count
+    assert known.source == tag.ask([text], ".").source
+    assert len(tag.encoded([text]).spans) == len(known.source) - 1

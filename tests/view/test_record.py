@@ -2,13 +2,16 @@
 
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from rich.cells import cell_len
 
+from regard.data.tokens import END
 from regard.tasks.task import Token
 from regard.trained import Trained
 from regard.view import plot, terminal
@@ -21,8 +24,8 @@ DATE = b"<dc:date>"
 
 def drawn(*rows: list[float], maps: bool = True) -> Record:
     weights = np.array([rows], dtype=np.float32)
-    source = tuple(Token(text, i, i + 1) for i, text in enumerate(["a", "\x1b", "<end>"]))
-    target = tuple(Token(text, i, i + 1) for i, text in enumerate(["x", "<end>"]))
+    source = tuple(Token(text, i, i + 1, id) for i, (text, id) in enumerate([("a", 9), ("\x1b", 8), ("<end>", END)]))
+    target = tuple(Token(text, i, i + 1, id) for i, (text, id) in enumerate([("x", 9), ("<end>", END)]))
     return Record("a\x1b", source, "x", target, (0.5, 1.0), {"decoder.cross": weights} if maps else {})
 
 
@@ -59,6 +62,24 @@ def test_blocks_of_ink() -> None:
     assert lines[1].startswith("    x   ░░░░▓")
     assert lines[2].startswith("    ⏎       ")
     assert "█" in lines[2]
+
+
+def test_words_of_a_text_are_no_signs() -> None:
+    """`<end>` may stand in anybody's text; the end of a text is known by its number."""
+    record = replace(RECORD, source=(Token("<end>", 0, 5, 20), Token("<b>", 6, 9, 21), RECORD.source[-1]))
+    assert terminal.alignment(record).splitlines()[0] == "       <end><b>⏎"
+
+
+def test_columns_stand_below_each_other_in_every_script() -> None:
+    """A Chinese sign takes two columns of a terminal, a mark that stands on the sign before it none."""
+    texts = ["日", "a", "\u0301"]
+    record = replace(drawn([0.9, 0.0, 0.9], [0.0, 0.0, 0.0]), source=tuple(Token(text, 0, 1, 9) for text in texts),
+                     target=(Token("本", 0, 1, 9), RECORD.target[1]))  # fmt: skip
+    lines = terminal.alignment(record).splitlines()
+    assert lines[1].startswith("   本  ██ █  0.5")
+    assert cell_len(lines[0]) == 7 + 2 + 1 + 1
+    assert cell_len(lines[1]) == cell_len(lines[2])
+    assert {cell_len(line) for line in terminal.bars([("日本", 1.0), ("ab", 0.5)])} == {4 + 2 + 20 + 2 + 5}
 
 
 def test_no_control_character_reaches_the_terminal() -> None:
