@@ -160,14 +160,23 @@ def search(model: Trained, request: SearchRequest) -> list[HitAnswer]:
 
 def weights(model: Trained, query: Pixels, hits: Sequence[tuple[str, float]]) -> list[list[Word]]:
     """For each word of each hit how much nearer the hit is with it than without; of very many words the first."""
-    places = [(number, found.start(), found.end()) for number, (text, _) in enumerate(hits)
+    texts = [within_reach(model, text) for text, _ in hits]
+    places = [(number, found.start(), found.end()) for number, text in enumerate(texts)
               for found in WORD.finditer(text)][:MOST_ERASED]  # fmt: skip
-    erased = [hits[number][0][:start] + hits[number][0][end:] for number, start, end in places]
+    erased = [texts[number][:start] + texts[number][end:] for number, start, end in places]
     left = (model.embed(erased) @ query[0]).tolist() if erased else []
     made: list[list[Word]] = [[] for _ in hits]
     for (number, start, end), cosine in zip(places, left, strict=True):
         made[number].append(Word(start=start, end=end, weight=hits[number][1] - cosine))
     return made
+
+
+def within_reach(model: Trained, text: str) -> str:
+    """As much of a text as the model reads, and as much again: what follows a word that is left out moves up."""
+    if model.task.any_length or len(model.vocabulary.is_tags) > 1 or len(columns(text)) > 1:
+        return text
+    spans = model.task.encoded((text,)).spans[: 2 * model.config.data.max_source]
+    return text[: spans[-1][1]] if spans else ""
 
 
 # ── look ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from regard.layers.tap import Off
 from regard.models.model import Model
+from regard.search.stop import go_on
 from regard.tasks.task import Answer, Item, Task
 from regard.view.change import SIGNS, erased, head_counts
 from regard.view.record import Derived, Map, Record
@@ -130,6 +131,7 @@ def erasure(record: Record, task: Task, model: Model, item: Item, answer: Answer
     if not record.target or len(places) < 2:  # of one token nothing would be left to read
         return found
     for start in range(0, len(places), BATCH):
+        go_on()
         some = places[start : start + BATCH]
         items = [without(record, task, item, [place]) for place in some]
         found[:, some] = np.stack([before - after for after in given(task, model, items, answer)], 1)
@@ -159,6 +161,7 @@ def gradient(record: Record, task: Task, model: Model, item: Item, answer: Answe
     finally:
         listener.remove()
     for place, each in enumerate(given_T):
+        go_on()
         (moved,) = torch.autograd.grad(each, vectors[0], retain_graph=True)
         row = (moved * vectors[0]).sum(-1).abs()[0].detach().float().cpu().numpy()
         found[place, : len(row)] = row[: len(record.source)]
@@ -177,6 +180,7 @@ def importance(
     for name, count in head_counts(model).items():
         lost = []
         for head in range(count):
+            go_on()
             with Off(model, [(name, head)]):
                 lost.append(float((before - given(task, model, [item], answer)[0]).mean()))
         found[name] = tuple(lost)
