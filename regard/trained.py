@@ -412,7 +412,8 @@ class Trained:
             return [Token(f"{place // across},{place % across}", 0, 0) for place in range(rows * across)]
         spans = self.task.encoded(columns(text)).spans
         end = len("\t".join(columns(text)))
-        where = [*spans[: len(item.source)], *[(end, end)] * len(item.source)]
+        read = len(item.source) - len(ending(item))  # the sign at the end of a text that was cut stands for none of it
+        where = [*spans[:read], *[(end, end)] * len(item.source)]
         return [Token(self.vocabulary.source.token(item.source[at]), *where[at], item.source[at])
                 for at in self.vocabulary.source.heads(item.source)]  # fmt: skip
 
