@@ -52,9 +52,10 @@ class Options:
 
     def refuse_too_much(self, c: config.Config, texts: int) -> None:
         """Before anything is begun: what would need more memory than one request may have."""
-        length = self.length(c)
-        for names, size, most in (("beam × length", self.width(c) * length, limits.MOST_HELD),
-                                  ("texts × n_best × length", texts * (self.n_best or 1) * length, limits.MOST_WRITTEN)):
+        length, answers = self.length(c), texts * (self.n_best or 1)
+        sizes = (("beam × length", self.width(c) * length, limits.MOST_HELD),
+                 ("texts × n_best × length", answers * length, limits.MOST_WRITTEN))  # fmt: skip
+        for names, size, most in sizes:
             if size > most:
                 raise Refusal(422, f"{names} of an output: found {size:,} tokens, expected at most {most:,}; ask for "
                               "less of any of them (max_length is the length)", "too_much")  # fmt: skip
@@ -216,8 +217,8 @@ def within_reach(model: Trained, text: str) -> str:
 def look(model: Trained, name: str, request: LookRequest) -> bytes:
     """The record as JSON; written here and not on the event loop, because it may be long."""
     text, picture = looked_at(model, request)
-    found = model.look(text, wish=look_options(request).wish(model), change=change(model, request), derive=request.derive,
-                       item=picture)  # fmt: skip
+    wish, changed = look_options(request).wish(model), change(model, request)
+    found = model.look(text, wish=wish, change=changed, derive=request.derive, item=picture)
     made = replace(found, model={**found.model, "name": name}).as_json(request.packed)
     try:
         return json.dumps(made, ensure_ascii=False, allow_nan=False).encode()
