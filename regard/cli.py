@@ -585,8 +585,9 @@ def demo(
 @app.command()
 def serve(
     models: Annotated[
-        list[str], typer.Argument(metavar="MODEL...", help="Model folders; the first answers by default.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="[MODEL]...", help="Model folders; the first answers by default. None: the lesson."),
+    ] = None,
     host: Annotated[str, typer.Option(help="Address; any but 127.0.0.1 needs --token.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0 = one that is free.")] = 8000,
     token: Annotated[str, typer.Option(envvar="REGARD_TOKEN", help="Whoever asks must show this.")] = "",
@@ -600,6 +601,7 @@ def serve(
     \b
     regard serve model
     regard serve dates names --port 8080
+    regard serve                                  the lesson alone
     """
     try:
         from regard.serve.run import Address
@@ -608,7 +610,7 @@ def serve(
         if error.name not in ("fastapi", "hypercorn", "starlette"):
             raise
         raise RegardError("serve needs FastAPI and hypercorn: pip install 'regard[serve]'") from None
-    answer([Path(each) for each in models], Address(host, port, token, tuple(allow_host or ()), queue), note)
+    answer([Path(each) for each in models or ()], Address(host, port, token, tuple(allow_host or ()), queue), note)
 
 
 # ── other engines ────────────────────────────────────────────────────────────────────────────────────────────────────

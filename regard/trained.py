@@ -22,6 +22,7 @@ from regard.models.model import Model
 from regard.models.threads import threads
 from regard.score.calibration import Calibration, Look, calibrate, quality
 from regard.score.retrieval import Hit, Vectors, nearest
+from regard.search.stop import go_on
 from regard.search.write import Sampling
 from regard.tasks.choose import task
 from regard.tasks.embed import Embed, body_vectors, gathered
@@ -191,8 +192,10 @@ class Trained:
             raise UsageError("embed takes a list of texts; for one text say model.embed([text])")
         require("batch", batch, 1)
         self.refuse_pictures()
-        asked = [self.item(text, f"text {number}") if any(columns(text)) else None
-                 for number, text in enumerate(texts, 1)]  # fmt: skip
+        asked: list[Item | None] = []
+        for number, text in enumerate(texts, 1):
+            go_on()
+            asked.append(self.item(text, f"text {number}") if any(columns(text)) else None)
         return self.embedded(asked, batch)
 
     def embedded(self, items: Sequence[Item | None], batch: int) -> Vectors:
@@ -423,7 +426,8 @@ class Trained:
             return [Token(f"{place // across},{place % across}", 0, 0) for place in range(rows * across)]
         spans = self.task.encoded(columns(text)).spans
         end = len("\t".join(columns(text)))
-        where = [*spans[: len(item.source)], *[(end, end)] * len(item.source)]
+        read = len(item.source) - len(ending(item))  # the sign at the end of a text that was cut stands for none of it
+        where = [*spans[:read], *[(end, end)] * len(item.source)]
         return [Token(self.vocabulary.source.token(item.source[at]), *where[at], item.source[at])
                 for at in self.vocabulary.source.heads(item.source)]  # fmt: skip
 

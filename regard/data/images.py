@@ -169,6 +169,8 @@ def _load_file(path: str | BytesIO, reference: str, most: int | None = None) -> 
             return np.asarray(colours, dtype=np.float32) / np.float32(255)
     except PermissionError as error:
         raise MissingError(f"image {quote(reference)}: no permission to read it") from error
+    except pillow.UnidentifiedImageError as error:  # its words tell of objects in memory
+        raise DataError(f"image {quote(reference)}: found no whole PNG or JPEG (it begins like neither)") from error
     except (OSError, ValueError, SyntaxError, MemoryError, zlib.error, pillow.DecompressionBombError) as error:
         raise DataError(f"image {quote(reference)}: found no whole PNG or JPEG ({_reason(error)})") from error
 

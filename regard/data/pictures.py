@@ -79,9 +79,13 @@ def shown(folder: str) -> Iterator[Shown]:
 
 
 def read_text(folder: str, picture: str) -> Shown:
-    """What the file beside a picture says, on one line."""
-    path = beside(folder, picture)
+    """What the file beside a picture says, on one line; a file of the same folder, and no pipe that never ends."""
+    root, path = os.path.realpath(folder), os.path.realpath(beside(folder, picture))
+    if os.path.commonpath([root, path]) != root:
+        return Shown(picture, "", "the text beside the picture leads out of its folder")
     try:
+        if not os.path.isfile(path):
+            raise FileNotFoundError(path)
         with open(path, "rb") as file:
             raw = file.read(LONGEST + 1)
         text = " ".join(raw.decode("utf-8-sig").split())

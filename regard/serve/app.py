@@ -8,7 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from regard import __version__
-from regard.serve.ask import as_ask, look, search
+from regard.serve.ask import as_ask, look, look_options, search
 from regard.serve.desk import Desk
 from regard.serve.guard import COOKIE, Allowed, Guard
 from regard.serve.page import FILES, STYLE, described, file
@@ -74,13 +74,16 @@ def add_answers(app: FastAPI, desk: Desk) -> None:
     async def run(asked: RunRequest, request: Request) -> Response:
         """One result for each text, or each picture, in order."""
         place = desk.shelf.place(asked.model)
-        results = await desk.ask(place, as_ask(asked), request)
+        ask = as_ask(asked)
+        ask.options.refuse_too_much(place.cover.config, ask.size)
+        results = await desk.ask(place, ask, request)
         return as_json(RunAnswer.model_construct(model=place.name, results=results))
 
     @app.post("/v1/look", responses=refusals() | {200: {"content": {"application/json": {"schema": RECORD}}}})
     async def look_in(asked: LookRequest, request: Request) -> Response:
         """What was written for a text, how sure each token is, and what it looked at: a record."""
         place = desk.shelf.place(asked.model)
+        look_options(asked).refuse_too_much(place.cover.config, 1)
         made = await desk.ask(place, lambda model: look(model, place.name, asked), request)
         return Response(made, media_type="application/json")
 

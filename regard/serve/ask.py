@@ -16,8 +16,10 @@ from regard.data.recent import Recent
 from regard.errors import DataError, RegardError, UsageError
 from regard.score.retrieval import nearest
 from regard.search.write import Sampling
-from regard.serve.limits import MOST_ERASED, MOST_PIXELS
+from regard.serve import limits
+from regard.serve.refusal import Refusal
 from regard.serve.schema import Alternative, HitAnswer, LookRequest, Result, RunRequest, Sample, SearchRequest, Word
+from regard.tasks.embed import Embed
 from regard.tasks.reading import Reads
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import Question, Text, Trained, columns
@@ -37,18 +39,48 @@ class Options:
     prefix: str = ""
     sampling: Sampling | None = None
 
+    def width(self, c: config.Config) -> int:
+        """Outputs of one text that a search holds at once."""
+        if c.task in config.READING or self.sampling is not None:
+            return 1
+        return max(self.beam or c.search.beam, self.n_best or 1)
+
+    def length(self, c: config.Config) -> int:
+        """Tokens of an output at most."""
+        return min(self.max_length or limits.MOST_LENGTH, c.limits.max_target)
+
+    def refuse_too_much(self, c: config.Config, texts: int) -> None:
+        """Before anything is begun: what would need more memory than one request may have."""
+        length, answers = self.length(c), texts * (self.n_best or 1)
+        sizes = (("beam × length", self.width(c) * length, limits.MOST_HELD),
+                 ("texts × n_best × length", answers * length, limits.MOST_WRITTEN))  # fmt: skip
+        for names, size, most in sizes:
+            if size > most:
+                raise Refusal(422, f"{names} of an output: found {size:,} tokens, expected at most {most:,}; ask for "
+                              "less of any of them (max_length is the length)", "too_much")  # fmt: skip
+
     def wish(self, model: Trained) -> Wish:
-        if isinstance(model.task, Reads) and self.beam is not None:
-            raise UsageError(f"{model.task.why}: no beam applies to the task {model.config.task}")
-        usual = model.config.search
+        if isinstance(model.task, Reads):
+            self.refuse_search(model.task)
+        usual, width = model.config.search, self.width(model.config)
+        together = min(limits.MOST_ROWS // width, limits.MOST_HELD // (width * self.length(model.config)))
         return Wish(
-            beam=max(self.beam or usual.beam, self.n_best or 1) if self.sampling is None else 1,
+            beam=width,
             n_best=self.n_best or 1,
+            batch=max(1, min(Wish.batch, together)),
             length_penalty=usual.length_penalty,
             sampling=self.sampling,
             max_length=self.max_length,
             prefix=self.prefix,
         )
+
+    def refuse_search(self, task: Reads) -> None:
+        """A task that reads its answer off the source searches for nothing; and there is one vector of a text."""
+        many = self.n_best if isinstance(task, Embed) and self.n_best != 1 else None
+        asked = {"beam": self.beam, "n_best": many, "sample": self.sampling, "max_length": self.max_length,
+                 "prefix": self.prefix or None}  # fmt: skip
+        if found := [name for name, value in asked.items() if value is not None]:
+            raise UsageError(f"{task.why}: {' and '.join(found)} can not be asked of the task {task.config.task}")
 
 
 @dataclass(frozen=True)
@@ -83,7 +115,7 @@ def as_ask(request: RunRequest) -> Ask:
 # ── run ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def answer_together(model: Trained, asks: Sequence[Ask]) -> list[list[Result] | RegardError]:
+def answer_together(model: Trained, asks: Sequence[Ask]) -> list[list[Result] | Exception]:
     """One list of results for each, or what is wrong with it: a bad text spoils nobody else's answer."""
     read = [read_or_error(model, ask) for ask in asks]
     items = [item for each in read if isinstance(each, list) for item, _ in each]
@@ -123,7 +155,7 @@ def pixels(model: Trained, url: str, where: str) -> Pixels:
         content = b64decode(url.partition(",")[2], validate=True)
     except BadBase64 as error:
         raise DataError(f"{where}: not base64: {error}") from None
-    return read_picture(content, where, encoder.size, encoder.channels, MOST_PIXELS)
+    return read_picture(content, where, encoder.size, encoder.channels, limits.MOST_PIXELS)
 
 
 def result(answer: Answer, cut: int) -> Result:
@@ -155,14 +187,23 @@ def search(model: Trained, request: SearchRequest) -> list[HitAnswer]:
 
 def weights(model: Trained, query: Pixels, hits: Sequence[tuple[str, float]]) -> list[list[Word]]:
     """For each word of each hit how much nearer the hit is with it than without; of very many words the first."""
-    places = [(number, found.start(), found.end()) for number, (text, _) in enumerate(hits)
-              for found in WORD.finditer(text)][:MOST_ERASED]  # fmt: skip
-    erased = [hits[number][0][:start] + hits[number][0][end:] for number, start, end in places]
+    texts = [within_reach(model, text) for text, _ in hits]
+    places = [(number, found.start(), found.end()) for number, text in enumerate(texts)
+              for found in WORD.finditer(text)][:limits.MOST_ERASED]  # fmt: skip
+    erased = [texts[number][:start] + texts[number][end:] for number, start, end in places]
     left = (model.embed(erased) @ query[0]).tolist() if erased else []
     made: list[list[Word]] = [[] for _ in hits]
     for (number, start, end), cosine in zip(places, left, strict=True):
         made[number].append(Word(start=start, end=end, weight=hits[number][1] - cosine))
     return made
+
+
+def within_reach(model: Trained, text: str) -> str:
+    """As much of a text as the model reads, and as much again: what follows a word that is left out moves up."""
+    if model.task.any_length or len(model.vocabulary.is_tags) > 1 or len(columns(text)) > 1:
+        return text
+    spans = model.task.encoded((text,)).spans[: 2 * model.config.data.max_source]
+    return text[: spans[-1][1]] if spans else ""
 
 
 # ── look ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -171,8 +212,8 @@ def weights(model: Trained, query: Pixels, hits: Sequence[tuple[str, float]]) ->
 def look(model: Trained, name: str, request: LookRequest) -> bytes:
     """The record as JSON; written here and not on the event loop, because it may be long."""
     text, picture = looked_at(model, request)
-    found = model.look(text, wish=look_wish(model, request), change=change(request), derive=request.derive,
-                       item=picture)  # fmt: skip
+    wish, changed = look_options(request).wish(model), change(model, request)
+    found = model.look(text, wish=wish, change=changed, derive=request.derive, item=picture)
     return json_text(replace(found, model={**found.model, "name": name}).as_json(request.packed)).encode()
 
 
@@ -183,10 +224,12 @@ def looked_at(model: Trained, request: LookRequest) -> tuple[Text, Item | None]:
     return text, found if isinstance(found, Item) else None
 
 
-def look_wish(model: Trained, request: LookRequest) -> Wish:
-    return Options(beam=request.beam, sampling=sampling(request.sample)).wish(model)
+def look_options(request: LookRequest) -> Options:
+    return Options(beam=request.beam, sampling=sampling(request.sample))
 
 
-def change(request: LookRequest) -> Change | None:
+def change(model: Trained, request: LookRequest) -> Change | None:
     asked = request.change
+    if asked is not None and asked.begin and isinstance(model.task, Reads):
+        raise UsageError(f"{model.task.why}: begin can not be asked of the task {model.config.task}")
     return None if asked is None else Change(tuple(asked.erase), tuple(asked.off), tuple(asked.begin))

@@ -32,7 +32,9 @@ class Desk:
 
     @property
     def is_full(self) -> bool:
-        return all(self.workers[name].is_full for name in self.shelf.places)
+        """Whether nobody could be answered; where the lesson alone is served, one model of it may still have room."""
+        named = self.shelf.places
+        return bool(named) and all(self.workers[name].is_full for name in named)
 
     async def ask(self, place: Place, work: Work, request: Request) -> Any:
         """What the model says; while it is waited for, others have their turn."""

@@ -244,8 +244,9 @@ def same_origin(origin: str, host: str) -> bool:
 
 
 def cookies(header: str) -> list[str]:
+    """What our cookies hold; a token with `/` or `=` in it stands in quotation marks there."""
     pairs = (each.strip().partition("=") for each in header.split(";"))
-    return [value for name, _, value in pairs if name == COOKIE]
+    return [value.strip('"') for name, _, value in pairs if name == COOKIE]
 
 
 def known_method(method: str) -> str:

@@ -16,6 +16,9 @@ MOST_PIXELS = 16_000_000  # of a picture: more would be a bomb
 MOST_NAME = 200
 MOST_BEAM = 64
 MOST_LENGTH = 10_000  # tokens of an output
+MOST_HELD = 65_536  # tokens that a search holds at once: beam × length of an output, of as many texts as fit
+MOST_ROWS = 1_024  # outputs that a search goes on with at once: beam × texts
+MOST_WRITTEN = 1 << 22  # tokens of all that is answered: texts × n_best × length of an output
 MOST_CHANGES = 1_000  # tokens erased, heads switched off, tokens given
 
 # Who waits

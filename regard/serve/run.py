@@ -69,7 +69,7 @@ def serve(paths: Sequence[Path], address: Address, tell: Tell) -> None:
     sys.setswitchinterval(SWITCH_SECONDS)
     desk = Desk(paths, tell, address.room)
     listener = listen(address.host, address.port)
-    greet(list(desk.shelf.places.values()), listener, address, tell)
+    greet(list(desk.shelf.places.values()), desk.shelf.place(None), listener, address, tell)
     guard = make_app(desk, address.allowed)
     gc.freeze()  # what is here stays: looking through it for rubbish would stop everybody for a tenth of a second
     asyncio.run(until_signal(guard, desk, listener))
@@ -115,16 +115,18 @@ def listen(host: str, port: int) -> socket.socket:
     return made
 
 
-def greet(places: Sequence[Place], listener: socket.socket, address: Address, tell: Tell) -> None:
-    """What is served, where, and a line to copy."""
+def greet(places: Sequence[Place], first: Place, listener: socket.socket, address: Address, tell: Tell) -> None:
+    """What is served, where, and a line to copy for the first of it."""
     host, port = listener.getsockname()[:2]
     url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     for place in places:
         about = place.answer()
         tell(f"{place.name}: {about.task}, {about.preset}, {about.parameters:,} parameters, from {place.path}")
+    if not places:
+        tell("no model folder was named: the lesson alone is served, with its own small models")
     tell(f"serving at {url}/  (Ctrl-C ends it)")
     bearer = ' -H "Authorization: Bearer $REGARD_TOKEN"' if address.token else ""
-    about = places[0].answer()
+    about = first.answer()
     if about.reads == "picture":
         tell(f"try: curl -s{bearer} {url}/v1/models")
         return

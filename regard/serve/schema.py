@@ -6,6 +6,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstr
 
 from regard.search.write import HOTTEST
 from regard.serve import limits
+from regard.view.record import Record
 
 
 def whole(value: Any) -> Any:
@@ -196,6 +197,4 @@ class ErrorAnswer(Said):
     error: Fault
 
 
-RECORD_FIELDS = ("kind", "format", "model", "text", "picture", "source", "output", "target", "at", "probabilities",
-                 "alternatives", "confidence", "score", "answers", "chances", "maps", "beam", "seconds", "derived",
-                 "change")  # fmt: skip
+RECORD_FIELDS = tuple(Record("", (), "", (), (), {}).as_json())

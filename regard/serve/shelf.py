@@ -102,11 +102,11 @@ class Shelf:
     """The models that are served, in the order in which they were named; and those of the lesson, when asked for."""
 
     def __init__(self, paths: Sequence[Path], tell: Tell, meter: Meter) -> None:
-        if not paths:
-            raise UsageError("expected at least one model folder")
         self.tell, self.meter = tell, meter
         self.places = {name: Place(name, path, tell, meter) for name, path in names(paths).items()}
         self.lesson = kept.folders()
+        if not paths and not self.lesson:
+            raise UsageError("expected at least one model folder: there is no lesson in this copy of regard")
         self.taught: dict[str, Place] = {}
         self.ended = threading.Event()
         threading.Thread(target=self.watch, name="watch", daemon=True).start()
@@ -114,12 +114,12 @@ class Shelf:
     def place(self, name: str | None) -> Place:
         """The model of this name; without one, the first."""
         if name is None:
-            return next(iter(self.places.values()))
+            name = next(iter(self.places or self.lesson))
         if name in self.lesson:
             return self.lesson_place(name)
         if name not in self.places:
-            known = ", ".join(self.places)
-            raise Refusal(404, f"no such model{config.nearest(name, self.places)}; there are: {known}",
+            there = self.places or self.lesson
+            raise Refusal(404, f"no such model{config.nearest(name, there)}; there are: {', '.join(there)}",
                           "unknown_model", "model")  # fmt: skip
         return self.places[name]
 
@@ -167,7 +167,9 @@ def cover(path: Path) -> Cover:
     except (safetensors.SafetensorError, OSError) as error:
         raise FolderError(f"{path / 'model.safetensors'}: not a safetensors file: {error}") from None
     c, vocabulary = folder.read_config(path), folder.read_vocabulary(path)
-    return Cover(c, sum(sizes), len(vocabulary.is_tags), examples(path))
+    # What a model that reads pictures was tried with are references into somebody's files, and no texts to type.
+    tried = () if c.encoder.kind == "image" else examples(path)
+    return Cover(c, sum(sizes), len(vocabulary.is_tags), tried)
 
 
 def examples(path: Path) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from regard.serve.ask import Ask, Options, answer_together
 from regard.serve.limits import MOST_TOGETHER
 from regard.serve.meter import Meter
 from regard.serve.refusal import Refusal, busy, does_not_fit
+from regard.serve.schema import Result
 from regard.serve.shelf import Place
 from regard.trained import Trained
 
@@ -127,7 +128,7 @@ class Worker:
                 with group.stop.heard():
                     self.answer(group.jobs)
             except Exception as error:
-                self.blame(group, error)
+                self.blame(group.jobs, error)
             finally:
                 with self.something:
                     self.group = None
@@ -175,17 +176,26 @@ class Worker:
             jobs[0].give(work(model))
             return
         asks = [job.work for job in jobs if isinstance(job.work, Ask)]
-        for job, found in zip(jobs, answer_together(model, asks), strict=True):
-            job.fail(as_refusal(found)) if isinstance(found, Exception) else job.give(found)
+        for job, found in zip(jobs, self.answers(model, asks), strict=True):
+            self.blame([job], found) if isinstance(found, Exception) else job.give(found)
 
-    def blame(self, group: Group, error: Exception) -> None:
-        """Everybody in a group is told why there is no answer."""
+    def answers(self, model: Trained, asks: Sequence[Ask]) -> list[list[Result] | Exception]:
+        """Of all together; where that meets a defect, of each alone, so that it costs nobody else an answer."""
+        try:
+            return answer_together(model, asks)
+        except Stopped:
+            raise
+        except Exception as error:
+            return [error] if len(asks) == 1 else [self.answers(model, [ask])[0] for ask in asks]
+
+    def blame(self, jobs: Sequence[Job], error: Exception) -> None:
+        """All of them are told why there is no answer."""
         if isinstance(error, Stopped):
             self.meter.count("regard_stopped_total", self.label)
         told = as_refusal(error)
         if told.status == 500:
             LOG.error("%s: a defect of regard", self.place.name, exc_info=error)
-        for job in group.jobs:
+        for job in jobs:
             job.fail(told)
 
 

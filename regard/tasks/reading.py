@@ -17,6 +17,7 @@ from regard.engine.engine import Engine
 from regard.errors import UsageError
 from regard.layers.pool import Pool
 from regard.models.model import Model
+from regard.search.stop import go_on
 from regard.tasks.task import Answer, Exact, Foresight, Item, Token, Wish
 
 SHOWN = 8  # labels that a note names
@@ -30,11 +31,29 @@ def read_states(model: Model | Engine, sources: Sequence[Sequence[int]]) -> list
 
 def best_rows(log_TV: Tensor, few: int, count: int) -> list[tuple[tuple[int, ...], tuple[float, ...]]]:
     """The `count` likeliest combinations of one token for each place, best first; `few` of each place are tried."""
-    best: list[tuple[tuple[int, ...], tuple[float, ...]]] = [((), ())]
-    for log, token in zip(*(t.tolist() for t in log_TV.topk(few, -1)), strict=True):
-        longer = [((*tokens, b), (*logs, a)) for tokens, logs in best for a, b in zip(log, token, strict=True)]
-        best = sorted(longer, key=lambda each: -sum(each[1]))[:count]
-    return best
+    logs, tokens = (each.tolist() for each in log_TV.topk(few, -1))
+    sums = [0.0]  # of the best so far
+    steps: list[list[tuple[int, int]]] = []  # at each place: which of those before it goes on, and with what rank
+    for log in logs:
+        go_on()
+        # Both are sorted: of the i-th best so far only the first count / i continuations can be among the best.
+        longer = [(sum + log[rank], before, rank) for before, sum in enumerate(sums)
+                  for rank in range(min(few, count // (before + 1)))]  # fmt: skip
+        kept = sorted(longer, key=lambda each: -each[0])[:count]
+        sums = [sum for sum, _, _ in kept]
+        steps.append([(before, rank) for _, before, rank in kept])
+    ways = [way(steps, last) for last in range(len(sums))]
+    return [(tuple(token[rank] for token, rank in zip(tokens, ranks, strict=True)),
+             tuple(log[rank] for log, rank in zip(logs, ranks, strict=True))) for ranks in ways]  # fmt: skip
+
+
+def way(steps: Sequence[Sequence[tuple[int, int]]], last: int) -> list[int]:
+    """The ranks on the way to the `last` of the final place, followed back from it."""
+    ranks = []
+    for step in reversed(steps):
+        last, rank = step[last]
+        ranks.append(rank)
+    return ranks[::-1]
 
 
 def refuse_search(wish: Wish, task: str, why: str) -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from regard.layers.tap import without
 from regard.models.model import Model
+from regard.search.stop import go_on
 from regard.tasks.task import Answer, Item, Task
 from regard.view.change import SIGNS, erased, head_counts
 from regard.view.record import Derived, Map, Record
@@ -152,6 +153,7 @@ def erasure(record: Record, passes: Passes, before: Map) -> Map:
     if not record.target or len(places) < 2:  # of one token nothing would be left to read
         return found
     for start in range(0, len(places), BATCH):
+        go_on()
         some = places[start : start + BATCH]
         items = [left(record, passes, place) for place in some]
         found[:, some] = np.stack([before - numbers(after) for after in passes.given(items)], 1)
@@ -177,6 +179,7 @@ def gradient(record: Record, passes: Passes) -> Map:
     with torch.enable_grad(), embedded(passes.model) as vectors:
         given_T = passes.given([passes.item])[0]
     for place, each in enumerate(given_T):
+        go_on()
         moved = torch.autograd.grad(each, vectors, retain_graph=True, allow_unused=True, materialize_grads=True)
         row = torch.cat([(a * b).sum(-1).abs()[0] for a, b in zip(moved, vectors, strict=True)])
         found[place] = numbers(row)[: len(record.source)]
@@ -207,6 +210,10 @@ def importance(record: Record, passes: Passes, before: Map) -> dict[str, tuple[f
         return {}
     found = {}
     for name, count in head_counts(passes.model).items():
-        missing = [replace(passes, off=(*passes.off, (name, head))) for head in range(count)]
-        found[name] = tuple(float((before - numbers(each.given([each.item])[0])).mean()) for each in missing)
+        lost = []
+        for head in range(count):
+            go_on()
+            missing = replace(passes, off=(*passes.off, (name, head)))
+            lost.append(float((before - numbers(missing.given([missing.item])[0])).mean()))
+        found[name] = tuple(lost)
     return found

@@ -1,5 +1,6 @@
 """Folders of pictures in, examples out: texts from a table, from files beside, from folders, from names."""
 
+import os
 import zipfile
 from collections.abc import Sequence
 from io import BytesIO
@@ -76,6 +77,24 @@ def test_texts_beside(tmp_path: Path) -> None:
         read(str(tmp_path))
     (tmp_path / "b.txt").write_text("another", encoding="utf-8")
     assert pairs(tmp_path) == [("a.png", "a red square"), ("b.png", "another")]
+
+
+def test_texts_beside_are_files_of_the_folder(tmp_path: Path) -> None:
+    """Not what a link leads to elsewhere, and no pipe that would be waited for."""
+    folder = tmp_path / "pictures"
+    for name in ("a.png", "b.png", "c.png", "d/e.png"):
+        paint(folder / name)
+    (tmp_path / "elsewhere.txt").write_text("secret", encoding="utf-8")
+    (folder / "a.txt").write_text("a red square", encoding="utf-8")
+    (folder / "b.txt").symlink_to(tmp_path / "elsewhere.txt")
+    os.mkfifo(folder / "c.txt")
+    (folder / "d" / "e.txt").symlink_to("../a.txt")
+    assert {each.picture: each.text or each.flaw for each in shown(str(folder))} == {
+        "a.png": "a red square",
+        "b.png": "the text beside the picture leads out of its folder",
+        "c.png": "no text beside the picture, expected a .txt of the same name",
+        "d/e.png": "a red square",
+    }
 
 
 def test_a_table_in_the_folder(tmp_path: Path) -> None:

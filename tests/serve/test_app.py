@@ -1,5 +1,6 @@
 """What is asked is answered as offline; what can not be asked is refused, each with a code and the field."""
 
+import dataclasses
 import json
 import re
 from collections.abc import Callable
@@ -13,10 +14,12 @@ import regard
 from regard.data import builtin
 from regard.search.write import Sampling
 from regard.serve import limits
+from regard.serve.ask import Options
 from regard.serve.shelf import examples
 from regard.tasks.task import Wish
 from regard.trained import Trained
 from tests.serve.clients import Client, Make
+from tests.view.small import READING, made
 
 TEXTS = ["abc", "", "d", "dcb", "abc"]
 PAYLOADS = [
@@ -284,6 +287,14 @@ def test_a_token_is_asked_for(make_client: Make, copy_folder: Path) -> None:
     assert client.get("/?token=wrong").status_code == 200
 
 
+@pytest.mark.parametrize("token", ["s3cret-s3cret-s3cret", "abcd/efgh+ijkl.mnop~==", "abcdefghijklmnop="])
+def test_a_browser_keeps_its_token(make_client: Make, copy_folder: Path, token: str) -> None:
+    client = make_client(copy_folder, token=token)
+    cookie = client.get("/", params={"token": token}).headers["set-cookie"].partition(";")[0]
+    assert client.get("/v1/models", headers={"Cookie": cookie}).status_code == 200
+    assert client.get("/v1/models", headers={"Cookie": cookie.replace(token, token[1:])}).status_code == 401
+
+
 # ── texts are texts ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -343,3 +354,73 @@ def test_metrics_can_be_read(client: Client) -> None:
     for path in ("/x1", "/x2"):
         client.get(path)
     assert "/x1" not in client.get("/metrics").text
+
+
+# ── memory ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("path", "asked", "status"),
+    [
+        ("/v1/run", {"texts": ["a"], "beam": 64}, 422),
+        ("/v1/run", {"texts": ["a"], "n_best": 64}, 422),
+        ("/v1/look", {"text": "a", "beam": 64}, 422),
+        ("/v1/run", {"texts": ["a"] * 256, "n_best": 2}, 422),
+        ("/v1/run", {"texts": ["a", "b"], "beam": 64, "max_length": 4}, 200),
+        ("/v1/run", {"texts": [str(each) for each in range(256)], "n_best": 2, "max_length": 4}, 200),
+    ],
+)
+def test_what_would_need_too_much_memory_is_refused(
+    make_client: Make, saved: Callable[..., Path], path: str, asked: Any, status: int
+) -> None:
+    found = make_client(saved("rnn-attention", "data.max_target=10000")).post(path, asked)
+    assert found.status_code == status
+    if status == 422:
+        assert found.json()["error"]["code"] == "too_much"
+        assert "max_length" in found.json()["error"]["message"]
+
+
+def test_a_wide_beam_decodes_fewer_texts_at_once(copy_model: Trained) -> None:
+    """And answers as all together would."""
+    batches = {beam: Options(beam=beam).wish(copy_model).batch for beam in (1, 5, 64)}
+    assert batches == {1: 64, 5: 64, 64: limits.MOST_ROWS // 64}
+    long = dataclasses.replace(Options(beam=5), max_length=10_000)
+    assert 1 <= long.wish(copy_model).batch <= 64
+
+
+# ── words ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("task", "preset", "asked", "names"),
+    [
+        ("tag", "transformer", {"sample": {}, "max_length": 3}, "sample and max_length"),
+        ("classify", "transformer", {"prefix": "a"}, "prefix"),
+        ("embed", "transformer", {"n_best": 2}, "n_best"),
+        ("fill", "encoder", {"beam": 2}, "beam"),
+    ],
+)
+def test_refusals_speak_of_fields_and_not_of_flags(
+    make_client: Make, tmp_path: Path, task: str, preset: str, asked: Any, names: str
+) -> None:
+    made(task, preset).save(tmp_path / task)
+    client = make_client(tmp_path / task)
+    found = client.post("/v1/run", {"texts": [READING[task][1]], **asked})
+    assert found.status_code == 409
+    assert f"{names} can not be asked of the task {task}" in found.json()["error"]["message"]
+    begun = client.post("/v1/look", {"text": READING[task][1], "change": {"begin": [8]}})
+    assert begun.status_code == 409
+    assert "--" not in found.text + begun.text
+
+
+def test_the_schema_knows_every_field_of_a_record(client: Client) -> None:
+    described = client.get("/openapi.json").json()["paths"]["/v1/look"]["post"]["responses"]["200"]
+    fields = described["content"]["application/json"]["schema"]["required"]
+    assert fields == list(client.post("/v1/look", {"text": "abc"}).json())
+
+
+def test_pictures_of_the_training_data_are_no_examples(make_client: Make, saved: Callable[..., Path]) -> None:
+    folder = saved("caption")
+    shown = {"examples": {"best": [{"source": "/home/somebody/cat.png"}]}}
+    (folder / "report.json").write_text(json.dumps(shown), encoding="utf-8")
+    assert make_client(folder).get("/v1/models").json()["models"][0]["examples"] == []

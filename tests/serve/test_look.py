@@ -147,6 +147,7 @@ def test_what_is_no_picture(captions: Client, asked: Any) -> None:
     found = captions.post("/v1/run", asked)
     assert (found.status_code, found.json()["error"]["code"]) == (409, "does_not_fit")
     assert "passwd" not in found.text
+    assert "object at" not in found.text
 
 
 def test_pictures_are_for_models_that_read_them(client: Client, captions: Client) -> None:

@@ -128,6 +128,26 @@ def test_one_defect_ends_nobody_else(worker: Worker, caplog: pytest.LogCaptureFi
     assert worker.put(run("a")).future.result(30)[0].text == "a"
 
 
+@pytest.mark.parametrize("where", ["whole", "find"])
+def test_one_defective_text_spoils_no_other_answer(worker: Worker, monkeypatch: pytest.MonkeyPatch, where: str) -> None:
+    """Whether it is met while a text is read or while all are decoded together."""
+    right: Any = getattr(Trained, where)
+
+    def wrong(model: Trained, asked: Any, *rest: Any) -> Any:
+        if asked == "dd" or (where == "find" and any(len(item.source) == 3 for item in asked)):
+            raise IndexError("secret")
+        return right(model, asked, *rest)
+
+    monkeypatch.setattr(Trained, where, wrong)
+    go = hold(worker)
+    jobs = [worker.put(run("abc")), worker.put(run("dd")), worker.put(run("b"))]
+    go()
+    assert [jobs[place].future.result(30)[0].text for place in (0, 2)] == ["abc", "b"]
+    with pytest.raises(Refusal) as refused:
+        jobs[1].future.result(30)
+    assert refused.value.status == 500
+
+
 # ── gone ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -292,6 +292,15 @@ def test_axes_fit_what_was_measured(watched: Watched, tmp_path: Path) -> None:
     assert {"0.0", "1.0"} <= set(sure), sure
 
 
+def test_nothing_is_said_of_returning_where_nothing_left(watched: Watched, tmp_path: Path) -> None:
+    given = report()
+    given["exposure"] |= {"left": 0.0, "returned": None}
+    watched.page.goto(saved(given, tmp_path))
+    said = watched.page.locator('[data-section="exposure"] p').first
+    expect(said).to_contain_text("0.0 % of the outputs leave the true path.")
+    expect(said).not_to_contain_text("return")
+
+
 def test_a_report_without_some_chapters_is_drawn(watched: Watched, tmp_path: Path) -> None:
     gone = {"exposure": None, "confusion": None, "calibration": None, "by_length": None, "records": [], "card": ""}
     none = {"curves": None, "examples": {"best": [], "worst": []}, "data": []}

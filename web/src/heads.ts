@@ -3,7 +3,7 @@ import { figure, make, part, unchanged, dress } from "./dom";
 import { inkOf, paint } from "./ink";
 import { mean } from "./matrix";
 import type { Act, Panel } from "./panel";
-import type { AttentionMap, Record } from "./record";
+import { switchable, type AttentionMap, type Record } from "./record";
 import type { State } from "./state";
 import type { PerHead } from "./wire";
 
@@ -26,7 +26,7 @@ export function drawHeads(root: HTMLElement, panel: Panel, act: Act): void {
   });
   const all = root.querySelector<HTMLElement>("[data-all]") ?? allButton(title, scroll);
   dress(all, { "aria-pressed": String(state.view === "attention" && state.map === null) });
-  const said = panel.live ? "click: look through it · alt-click or O: switch it off" : "click: look through it";
+  const said = panel.live && record.maps.some(({ name }) => switchable(name)) ? "click: look through it · alt-click or O: switch it off" : "click: look through it";
   const hint = part(root, "p", "hint");
   if (hint.textContent !== said) hint.textContent = said;
 }
@@ -74,6 +74,7 @@ function words(record: Record, map: AttentionMap, head: number | null): string {
     name,
     entropy === null ? "" : `entropy ${figure(entropy)} bits`,
     importance === null ? "" : `log probability lost without it ${figure(importance)}`,
+    switchable(map.name) ? "" : "can not be switched off: all that was read goes through it",
   ].filter(Boolean).join(" · ");
 }
 
@@ -84,7 +85,7 @@ function thumb(record: Record, map: AttentionMap, head: number | null, live: boo
   const shape = Math.max(0.45, Math.min(1, matrix.rows / Math.max(1, matrix.columns)));
   canvas.style.height = `${Math.round(58 * shape)}px`;
   const said = words(record, map, head);
-  const keys = live && head !== null ? "o" : null;
+  const keys = live && head !== null && switchable(map.name) ? "o" : null;
   return make(
     "button",
     { type: "button", class: head === null ? "thumb all" : "thumb", "data-head": `${map.name}/${head ?? "mean"}`, "aria-label": said, "data-tip": said, "aria-keyshortcuts": keys },
@@ -136,7 +137,7 @@ function look(scroll: HTMLElement, button: HTMLElement): void {
 function flip(scroll: HTMLElement, button: HTMLElement): void {
   const { panel, act } = hands.get(scroll)!;
   const { map, head } = named(button);
-  if (!panel.live || head === null) return;
+  if (!panel.live || head === null || !switchable(map)) return;
   act.set({ whatIf: { ...panel.state.whatIf, off: flipped(panel.state.whatIf.off, map, head) }, show: "changed" });
 }
 

@@ -6,7 +6,7 @@ import { dress, make, part } from "./dom";
 import { drawSearch } from "./hits";
 import { asksAbout, drawLesson } from "./lesson";
 import { originalIndex, translated, type Act, type Panel } from "./panel";
-import { readRecord, wordAround, type Record } from "./record";
+import { readRecord, switchable, wordAround, writable, type Record } from "./record";
 import { drawSheet } from "./sheet";
 import { ask, empty, slot, type Slot } from "./slot";
 import { changesAnything, NOTHING_CHANGED, type State, type WhatIf } from "./state";
@@ -35,7 +35,7 @@ interface Table {
   readonly slots: Slots[];
   readonly hits: Slot<Hit[]>;
   readonly past: WhatIf[];
-  picture: { data: string; name: string } | null;
+  picture: { data: string; name: string; number: number } | null;
   store: Store;
 }
 
@@ -110,7 +110,7 @@ function drawLook(table: Table, looking: HTMLElement, line: HTMLElement, state: 
   const card = cards.find(({ name }) => name === names[0]) ?? null;
   const busy = table.slots.some((slots) => slots.original.busy || slots.changed.busy || slots.derived.busy);
   drawAsk(part(looking, "div", "ask unsaved"), state, card, busy, { act: store.act, picture: (data, name) => {
-    table.picture = { data, name };
+    table.picture = { data, name, number: (table.picture?.number ?? 0) + 1 };
     store.act.set(fresh(name));
   } });
   const panels = panelsOf(table, state);
@@ -157,7 +157,7 @@ function manner(state: State, card: ModelCard | undefined): Partial<LookWish> {
 function wishFor(table: Table, slots: Slots, name: string, state: State): void {
   const asked = wish(table, name, state);
   if (!asked) return clearSlots(slots);
-  const key = keyOf(asked);
+  const key = keyOf(table, asked);
   const again = table.store.redraw;
   ask(slots.original, key, slots.original.key === "" ? 0 : TYPING, async (signal) => readRecord(await look(asked, signal)), again);
   const ready = slots.original.answered === key ? slots.original.answer : null;
@@ -165,18 +165,19 @@ function wishFor(table: Table, slots: Slots, name: string, state: State): void {
   derive(table, slots.derived, slots.original, asked, state.view !== "attention" || ready.source.tokens.length <= SHORT);
   if (!changesAnything(state.whatIf)) return [slots.changed, slots.changedDerived].forEach((one) => empty(one as Slot<unknown>));
   const changed = changedWish(asked, state, ready, table);
-  ask(slots.changed, keyOf(changed), 0, async (signal) => readRecord(await look(changed, signal)), again);
+  ask(slots.changed, keyOf(table, changed), 0, async (signal) => readRecord(await look(changed, signal)), again);
   derive(table, slots.changedDerived, slots.changed, changed, state.view !== "attention");
 }
 
-/** A picture is many letters: its name stands for it. */
-function keyOf(asked: LookWish): string {
-  return JSON.stringify({ ...asked, picture: asked.picture?.length });
+/** A picture is many letters: that it was the third to be chosen stands for it; of the lesson, its model has but one. */
+function keyOf(table: Table, asked: LookWish): string {
+  const chosen = table.picture && asked.picture === table.picture.data ? table.picture.number : 0;
+  return JSON.stringify({ ...asked, picture: asked.picture === undefined ? null : chosen });
 }
 
 /** The views that cost more, put into the record they belong to when they come. */
 function derive(table: Table, place: Slot<null>, of: Slot<Record>, asked: LookWish, wanted: boolean): void {
-  const key = keyOf(asked);
+  const key = keyOf(table, asked);
   if (!wanted || of.answered !== key || of.answer?.derived || of.answer?.target.tokens.length === 0) return;
   const question = async (signal: AbortSignal): Promise<null> => {
     const record = readRecord(await look({ ...asked, derive: true }, signal));
@@ -195,8 +196,8 @@ function changedWish(asked: LookWish, state: State, own: Record, table: Table): 
     const there = translated({ panel: 0, side: "source", index, role: "key", across: null, pinned: true }, first, own, Math.max(0, place));
     return there && there.index < own.source.tokens.length ? [there.index] : [];
   });
-  const off = whatIf.off.filter(([name, head]) => own.maps.some((map) => map.name === name && head < map.heads.length)).map(([name, head]): [string, number] => [name, head]);
-  const begin = place > 0 ? [] : [...whatIf.begin];
+  const off = whatIf.off.filter(([name, head]) => switchable(name) && own.maps.some((map) => map.name === name && head < map.heads.length)).map(([name, head]): [string, number] => [name, head]);
+  const begin = place > 0 || !whatIf.begin.every(writable) ? [] : [...whatIf.begin];
   const text = whatIf.replace ? replaced(asked.text, whatIf.replace, own.source.text) : asked.text;
   return { ...asked, text, change: { erase: [...new Set(erase)].sort((a, b) => a - b), off, begin } };
 }
@@ -277,8 +278,8 @@ function learn(table: Table, root: HTMLElement, lesson: Lesson, state: State): v
   const picture = page.record?.picture?.data;
   const asked: LookWish = { text, model: `lesson/${page.name}`, packed: true, ...(picture ? { picture } : {}) };
   if (text.trim()) {
-    ask(slots.original, keyOf(asked), slots.original.key === "" ? 0 : TYPING, async (signal) => readRecord(await look(asked, signal)), table.store.redraw);
-    if (slots.original.answered === keyOf(asked)) derive(table, slots.derived, slots.original, asked, true);
+    ask(slots.original, keyOf(table, asked), slots.original.key === "" ? 0 : TYPING, async (signal) => readRecord(await look(asked, signal)), table.store.redraw);
+    if (slots.original.answered === keyOf(table, asked)) derive(table, slots.derived, slots.original, asked, true);
   }
   const mine = slots.original.answered.includes(JSON.stringify(asked.model)) ? slots.original.answer : null;
   drawLesson(root, lesson, page, state, { act: table.store.act, live: true, record: mine, error: slots.original.error, busy: slots.original.busy });

@@ -164,6 +164,18 @@ function inRow(record: Record, from: Side, index: number, role: "query" | "key")
   return role === "query" && record.structure === "row" ? record.first + index : source + before(record) + index;
 }
 
+/** Whether a head can be switched off: not the weights by which a head pools what was read into one vector. */
+export function switchable(map: string): boolean {
+  return map !== "head";
+}
+
+const SIGNS = 7; // <pad>, <start>, <end>, <separator>, <mask>, <unknown>, <class>: the first ids of every vocabulary
+
+/** Whether a model can be made to write this: its signs are not text. */
+export function writable(id: number): boolean {
+  return id >= SIGNS;
+}
+
 /** A token as it is shown: white space is drawn, signs stay as they are. */
 export function spelled(token: Token): string {
   return token.text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^[ \u00a0]+$/g, "␣") || "∅";

@@ -108,7 +108,7 @@ function exposure(report: Report): HTMLElement | null {
   const found = report.exposure;
   if (!found) return null;
   const line = (name: "forced" | "free"): Series => ({ name: name === "forced" ? "given the truth" : "running free", points: found.by_position.map((one) => ({ x: one.position, y: one[name], said: `position ${one.position}: ${name} ${figure(one[name])} (${one.count} examples)` })) });
-  const words = `Given the true beginning ${figure(found.forced)} % of tokens are right; running free ${figure(found.free)} %. ${(100 * found.left).toFixed(1)} % of the outputs leave the true path; of these ${(100 * found.returned).toFixed(0)} % return to it.`;
+  const words = `Given the true beginning ${figure(found.forced)} % of tokens are right; running free ${figure(found.free)} %. ${(100 * found.left).toFixed(1)} % of the outputs leave the true path${found.returned === null ? "" : `; of these ${(100 * found.returned).toFixed(0)} % return to it`}.`;
   return section("Exposure", make("p", {}, words), make("div", { class: "plots" }, chartFigure({ title: "right tokens by position", x: "position in the output", y: "right, %", series: [line("forced"), line("free")] })));
 }
 

@@ -2,7 +2,7 @@
 import { button, dress, figure, make, part, unchanged } from "./dom";
 import { drawBeam } from "./beam";
 import type { Act, Panel } from "./panel";
-import { elsewhere, quoted, spelled } from "./record";
+import { elsewhere, quoted, spelled, writable } from "./record";
 
 const PACE = 450; // milliseconds a step
 const OWN_WORDS: { readonly [task: string]: string } = { tag: "words", fill: "holes", extract: "the piece", classify: "label" };
@@ -110,8 +110,9 @@ function drawAlternatives(place: HTMLElement, panel: Panel, act: Act): void {
     const bar = make("span", { class: "level" });
     bar.style.width = `${(100 * alternative.probability).toFixed(2)}%`;
     const chosen = alternative.id === token?.id;
-    const said = `${quoted(alternative.text)} ${figure(alternative.probability)}${panel.live && writes ? ": write this and go on" : ""}`;
-    const line = button("", { class: chosen ? "choice chosen" : "choice", "data-alternative": alternative.id, "data-probability": alternative.probability, "aria-label": said, disabled: !(panel.live && writes && panel.number === 0) }, () => force(panel, act, step, alternative.id));
+    const free = panel.live && writes && panel.number === 0 && writable(alternative.id);
+    const said = `${quoted(alternative.text)} ${figure(alternative.probability)}${free ? ": write this and go on" : ""}`;
+    const line = button("", { class: chosen ? "choice chosen" : "choice", "data-alternative": alternative.id, "data-probability": alternative.probability, "aria-label": said, disabled: !free }, () => force(panel, act, step, alternative.id));
     line.append(
       make("span", { class: "name", dir: "auto" }, spelled({ ...alternative, start: 0, end: 1, sign: false })),
       make("span", { class: "track" }, bar),

@@ -57,14 +57,14 @@ function pieces(spec: TokenLine): Node[] {
   asRead(line.tokens).forEach((index) => {
     const token = line.tokens[index]!;
     const start = token.sign ? reached : Math.max(token.start, reached); // a sign covers nothing
-    if (start > reached) nodes.push(...gaps(line.text, reached, start, spec.gone));
+    if (start > reached) nodes.push(...gaps(spec, reached, start));
     const span = tokenSpan({ ...token, start, end: Math.max(start, token.end) }, side, index, spec.copy ?? false, line.text);
     if (!token.sign && before === start && start > 0) span.classList.add("joined");
     nodes.push(span);
     if (!token.sign) reached = Math.max(reached, token.end);
     before = token.sign ? -1 : token.end;
   });
-  if (reached < line.text.length) nodes.push(...gaps(line.text, reached, line.text.length, spec.gone));
+  if (reached < line.text.length) nodes.push(...gaps(spec, reached, line.text.length));
   return nodes;
 }
 
@@ -88,15 +88,30 @@ function together(nodes: readonly Node[]): Node[] {
   return made;
 }
 
-/** What no token covers: plain text, the end of a column, or what was erased, struck out. */
-function gaps(text: string, from: number, to: number, gone: TokenLine["gone"]): Node[] {
-  const cuts = [...new Set([from, to, ...gone.flat().filter((at) => at > from && at < to)])].sort((a, b) => a - b);
+/** What no token covers: white space, the end of a column, what was erased, struck out, or what was not read at all. */
+function gaps(spec: TokenLine, from: number, to: number): Node[] {
+  const { line: { text }, gone } = spec;
+  const tabs = [...text.slice(from, to).matchAll(/\t/g)].flatMap(({ index }) => [from + index, from + index + 1]);
+  const inner = [...gone.flat(), ...tabs].filter((at) => at > from && at < to);
+  const cuts = [...new Set([from, to, ...inner])].sort((a, b) => a - b);
   return cuts.slice(1).map((end, i) => {
     const start = cuts[i]!;
     const piece = text.slice(start, end);
+    if (piece === "\t") return make("span", { class: "tab", "aria-hidden": true }, " ⇥ ");
     if (gone.some(([first, last]) => first <= start && end <= last)) return make("span", { class: "token erased" }, piece);
-    return piece.includes("\t") ? make("span", { class: "tab", "aria-hidden": true }, " ⇥ ") : document.createTextNode(piece);
+    return isUnread(spec.side, piece) ? make("span", { class: "unread", "data-tip": tooLong(spec) }, piece) : document.createTextNode(piece);
   });
+}
+
+/** Whether more than space, or what stands between tags, was left out of a source. */
+function isUnread(side: Side, piece: string): boolean {
+  return (side === "source" || side === "row") && /[^\s;|]/u.test(piece);
+}
+
+/** Why a part of a text was not read; what the model added at its end is not counted, and what was erased is. */
+function tooLong({ side, line, gone }: TokenLine): string {
+  const read = line.tokens.length - Number(line.tokens.at(-1)?.sign ?? false) + gone.length;
+  return side === "source" ? `not read: the model takes ${read} tokens at most` : "not read: the text is longer than the model takes";
 }
 
 /** Draws the spans once for each text; what changes with the selection is put on by `mark`. */

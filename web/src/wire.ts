@@ -146,7 +146,7 @@ export interface Exposure {
   forced: number;
   free: number;
   left: number;
-  returned: number;
+  returned: number | null;
   by_position: { position: number; forced: number; free: number; count: number }[];
 }
 
