@@ -246,30 +246,22 @@ class Trained:
 
     def item(self, text: Text, where: str = "text 1") -> Item:
         """A source as numbers, cut with a warning that says `where` if it is longer than the model was made for."""
-        return self.fitting(self.whole(text, where), where)
-
-    def whole(self, text: Text, where: str = "text 1") -> Item:
-        """A source as numbers, however long."""
         parts = columns(text)
         if len(parts) != len(self.vocabulary.is_tags) and not (isinstance(self.task, Embed) and len(parts) == 1):
             raise DataError(f"{where}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
                             f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
-        return self.task.ask(parts, ".")
-
-    def excess(self, item: Item) -> int:
-        """Tokens of a source beyond data.max_source, its end not counted."""
-        longest = ANY if self.task.any_length else self.config.data.max_source
-        return max(0, len(item.source) - len(ending(item)) - longest)
+        return self.fitting(self.task.ask(parts, "."), where)
 
     def fitting(self, item: Item, where: str = "") -> Item:
         """The item with a source of at most data.max_source tokens, its end not counted; a warning says `where`."""
-        excess, end = self.excess(item), ending(item)
-        if not excess:
+        longest = ANY if self.task.any_length else self.config.data.max_source
+        end = item.source[-1:] if item.source[-1:] in ((END,), (CLASS,)) else ()
+        count = len(item.source) - len(end)
+        if count <= longest:
             return item
-        longest = self.config.data.max_source
         if where:
             rest = f"; {self.task.beyond}" if isinstance(self.task, Reads) and self.task.beyond else ""
-            warnings.warn(f"{where}: {longest + excess} tokens, cut to {longest} (data.max_source){rest}", stacklevel=2)
+            warnings.warn(f"{where}: {count} tokens, cut to {longest} (data.max_source){rest}", stacklevel=2)
         return replace(item, source=item.source[:longest] + end)
 
     def score(
@@ -420,11 +412,6 @@ def columns(text: Text) -> tuple[str, ...]:
     if not isinstance(text, tuple) or not all(isinstance(part, str) for part in text):
         raise UsageError(f"a text is a string, or a tuple with a string for each source column; found {text!r:.60}")
     return text
-
-
-def ending(item: Item) -> tuple[int, ...]:
-    """The sign at the end of a source, where there is one."""
-    return item.source[-1:] if item.source[-1:] in ((END,), (CLASS,)) else ()
 
 
 def identity(item: Item) -> Hashable:

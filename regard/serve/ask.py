@@ -86,34 +86,28 @@ def as_ask(request: RunRequest) -> Ask:
 
 def answer_together(model: Trained, asks: Sequence[Ask]) -> list[list[Result] | RegardError]:
     """One list of results for each, or what is wrong with it: a bad text spoils nobody else's answer."""
-    read = [read_or_error(model, ask) for ask in asks]
-    items = [item for each in read if isinstance(each, list) for item, _ in each]
+    read = [items_or_error(model, ask) for ask in asks]
+    items = [item for each in read if isinstance(each, list) for item in each]
     answers = iter(model.answer(items, asks[0].options.wish(model), Recent(0), 0))
-    return [each if isinstance(each, RegardError) else [result(next(answers), cut) for _, cut in each] for each in read]
+    return [each if isinstance(each, RegardError) else [result(next(answers)) for _ in each] for each in read]
 
 
-def read_or_error(model: Trained, ask: Ask) -> list[tuple[Question, int]] | RegardError:
+def items_or_error(model: Trained, ask: Ask) -> list[Question] | RegardError:
     try:
-        return [read(model, text, ask.pictured, f"text {number}") for number, text in enumerate(ask.texts, 1)]
+        return [item(model, text, ask.pictured, f"text {number}") for number, text in enumerate(ask.texts, 1)]
     except RegardError as error:
         return error
 
 
-def read(model: Trained, text: Text, pictured: bool, where: str) -> tuple[Question, int]:
-    """A text as numbers, an empty one as it is; and how many tokens of it are too many for the model.
-
-    A text from outside is never taken for the path of a picture.
-    """
+def item(model: Trained, text: Text, pictured: bool, where: str) -> Question:
+    """A text as numbers; an empty one as it is. A text from outside is never taken for the path of a picture."""
     reads_pictures = model.config.encoder.kind == "image"
     if pictured != reads_pictures:
         found, expected = ("pictures", "texts") if pictured else ("texts", "pictures, as data: URLs")
         raise UsageError(f"found {found}; the task {model.config.task} reads {expected}")
     if pictured:
-        return Item((), (), pixels(model, str(text), where)), 0
-    if not any(columns(text)) and not model.task.any_length:
-        return "", 0
-    item = model.whole(text, where)
-    return model.fitting(item), model.excess(item)
+        return Item((), (), pixels(model, str(text), where))
+    return model.item(text, where) if any(columns(text)) or model.task.any_length else ""
 
 
 def pixels(model: Trained, url: str, where: str) -> Pixels:
@@ -127,7 +121,7 @@ def pixels(model: Trained, url: str, where: str) -> Pixels:
     return read_picture(content, where, encoder.size, encoder.channels, MOST_PIXELS)
 
 
-def result(answer: Answer, cut: int) -> Result:
+def result(answer: Answer) -> Result:
     return Result(
         text=answer.text,
         score=finite(answer.score),
@@ -135,7 +129,6 @@ def result(answer: Answer, cut: int) -> Result:
         alternatives=[Alternative(text=each.text, score=finite(each.score), confidence=finite(each.confidence))
                       for each in answer.alternatives],
         chances=list(answer.chances),
-        cut=cut,
     )  # fmt: skip
 
 
@@ -186,10 +179,10 @@ def look(model: Trained, name: str, request: LookRequest) -> bytes:
 
 
 def looked_at(model: Trained, request: LookRequest) -> tuple[Text, Item | None]:
-    """A text, or a picture by its name; and it as numbers, where it is not empty."""
+    """A text; or a picture, which came with the request, and its name."""
     text = as_text(request.text or ("" if request.picture is None else "picture"))
-    found, _ = read(model, request.picture or text, request.picture is not None, "what is looked at")
-    return text, found if isinstance(found, Item) else None
+    found = item(model, request.picture or text, request.picture is not None, "what is looked at")
+    return text, found if request.picture is not None and isinstance(found, Item) else None
 
 
 def look_wish(model: Trained, request: LookRequest) -> Wish:

@@ -137,7 +137,6 @@ class Alternative(Said):
 class Result(Alternative):
     alternatives: list[Alternative]
     chances: list[tuple[str, float]]
-    cut: int = Field(description="Tokens at the end of the text that were left out: it was too long for the model.")
 
 
 class RunAnswer(Said):

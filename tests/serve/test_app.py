@@ -117,15 +117,6 @@ def test_every_task_of_texts_answers(make_client: Make, tmp_path: Path, name: st
     assert [tuple(each) for each in found.json()["results"][0]["chances"]] == list(offline.chances)
 
 
-def test_a_text_that_is_too_long_is_marked(client: Client, copy_model: Trained) -> None:
-    longest = copy_model.config.data.max_source
-    with pytest.warns(UserWarning, match="cut to"):
-        offline = copy_model("ab" * longest)
-    found = client.post("/v1/run", {"texts": ["ab", "ab" * longest, ""]})
-    assert [each["cut"] for each in found.json()["results"]] == [0, longest, 0]
-    assert texts_of(found)[1] == offline
-
-
 def test_search_finds_what_the_model_finds(client: Client, copy_model: Trained) -> None:
     corpus = ["abc", "d c", "a b", "dd"]
     found = client.post("/v1/search", {"query": "abd", "texts": corpus, "count": 3}).json()["hits"]
