@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -33,6 +33,8 @@ BINS = 8  # of lengths and of confidences
 POSITIONS = 40  # of a target that the exposure is told of
 JUDGED = 500  # examples that are gone through once more for it
 FILE = "report.json"
+
+Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,11 @@ def share(judged: Sequence[Judged]) -> dict[str, Any]:
     return {"count": len(judged), "value": 100.0 * right / len(judged), "low": low, "high": high}
 
 
-def groups(judged: Sequence[Judged], key: Callable[[Judged], float]) -> list[list[Judged]]:
+def groups(judged: Sequence[Thing], key: Callable[[Thing], float]) -> list[list[Thing]]:
     """Up to a few groups of about as many, in order; those with the same key are never parted."""
     order = sorted(judged, key=key)
     edges = sorted({key(order[len(order) * part // BINS]) for part in range(1, BINS)}) if order else []
-    found: list[list[Judged]] = [[] for _ in range(len(edges) + 1)]
+    found: list[list[Thing]] = [[] for _ in range(len(edges) + 1)]
     for each in order:
         found[int(np.searchsorted(edges, key(each), side="right"))].append(each)
     return [group for group in found if group]

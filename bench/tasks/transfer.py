@@ -33,7 +33,9 @@ from bench.page import put
 from regard.data.read import Columns, read
 from regard.errors import MissingError, RegardError, UsageError
 from regard.score.intervals import Bootstrap
-from regard.score.metrics import Paired, Statistics, compare, ratio
+from regard.score.metrics import ratio
+from regard.score.tallies import Paired, Statistics, compare
+from regard.score.tallies import drawn as resampled
 
 HERE = Path(__file__).resolve().parent
 DATA = HERE.parent.parent.parent / "shared" / "data"
@@ -183,7 +185,8 @@ def paired(lines: Sequence[Outcome], counts: Sequence[int]) -> Paired | None:
     if not seeds:
         return None
     with_body, without = (statistics([side[seed] for seed in seeds], counts) for side in sides)
-    return compare(with_body, without, Bootstrap(0, 1000))
+    bootstrap = Bootstrap(0, 1000)
+    return compare(resampled([with_body], bootstrap), resampled([without], bootstrap))
 
 
 def table(outcomes: Sequence[Outcome], counts: dict[str, Sequence[int]]) -> list[str]:

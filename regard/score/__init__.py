@@ -5,7 +5,6 @@ from regard.score.metrics import (
     EXTRACT,
     TRANSDUCE,
     Metric,
-    Paired,
     accuracy,
     corpus_scores,
     edit_distance,
@@ -14,6 +13,7 @@ from regard.score.metrics import (
     perplexity,
     position_accuracy,
 )
+from regard.score.tallies import Paired
 
 __all__ = [
     "CLASSIFY",

@@ -2,13 +2,14 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.score.intervals import Bootstrap, percentile_interval, wilson_interval
-from regard.score.metrics import Metric
+from regard.score.intervals import Bootstrap, FloatArray, percentile_interval, wilson_interval
+from regard.score.metrics import Metric, describe, ratio
+from regard.score.tallies import Numbers, Statistics, Tally
 
 Counts = NDArray[np.int64]
 
@@ -46,6 +47,34 @@ class Labelled:
     metrics: dict[str, Metric]
     confusion: Confusion
     majority: float  # accuracy, in percent, of always giving the most frequent label
+    tallies: dict[str, Tally] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class LabelPairs:
+    """Numbers of the true and of the given label of each example, (examples, 2), of so many kinds of labels.
+
+    Macro F1 goes by counts of every label; a row of them for each example would be wide and nearly empty.
+    """
+
+    pairs: Counts
+    size: int
+
+    @property
+    def rows(self) -> FloatArray:
+        return self.pairs.astype(np.float64)
+
+    @property
+    def value(self) -> float:
+        return mean_f1(self.pairs, self.size)
+
+    def resampled(self, bootstrap: Bootstrap) -> FloatArray:
+        draw, count = np.random.default_rng(bootstrap.seed), len(self.pairs)
+        drawn = [mean_f1(self.pairs[draw.integers(count, size=count)], self.size) for _ in range(bootstrap.samples)]
+        return np.array(drawn)
+
+    def part(self, numbers: Numbers) -> "LabelPairs":
+        return replace(self, pairs=self.pairs[np.asarray(numbers, np.int64)])
 
 
 def classified(given: Sequence[str], true: Sequence[str], samples: int = 1000, seed: int = 0) -> Labelled:
@@ -58,23 +87,24 @@ def classified(given: Sequence[str], true: Sequence[str], samples: int = 1000, s
     np.add.at(table, (pairs[:, 0], pairs[:, 1]), 1)
     right = int(np.trace(table))
     low, high = wilson_interval(right, max(len(pairs), 1))
+    of_labels, signature = LabelPairs(pairs, len(labels)), "interval:wilson"
     metrics = {
-        "accuracy": Metric("accuracy", 100.0 * right / max(len(pairs), 1), low, high, True, "interval:wilson"),
-        "macro_f1": macro_f1(pairs, len(labels), Bootstrap(seed, samples)),
+        "accuracy": Metric("accuracy", 100.0 * right / max(len(pairs), 1), low, high, True, signature),
+        "macro_f1": macro_f1(of_labels, Bootstrap(seed, samples)),
     }
+    rows = np.stack([pairs[:, 0] == pairs[:, 1], np.ones(len(pairs))], 1).astype(np.float64)
+    tallies: dict[str, Tally] = {"accuracy": Statistics(rows, ratio, signature), "macro_f1": of_labels}
     confusion = Confusion(labels, tuple(tuple(row) for row in table.tolist()))
-    return Labelled(metrics, confusion, 100.0 * max(counts.values(), default=0) / max(len(pairs), 1))
+    return Labelled(metrics, confusion, 100.0 * max(counts.values(), default=0) / max(len(pairs), 1), tallies)
 
 
-def macro_f1(pairs: Counts, size: int, bootstrap: Bootstrap) -> Metric:
+def macro_f1(tally: LabelPairs, bootstrap: Bootstrap) -> Metric:
     """The mean of F1 = 2 · right / (given + true) over the labels that occur among the true ones."""
-    value, low, high, signature = mean_f1(pairs, size), None, None, "f1:macro"
-    if bootstrap.samples > 0 and len(pairs) > 1:
-        draw = np.random.default_rng(bootstrap.seed)
-        drawn = [mean_f1(pairs[draw.integers(len(pairs), size=len(pairs))], size) for _ in range(bootstrap.samples)]
-        low, high = percentile_interval(np.array(drawn))
-        signature += f"|bs:{bootstrap.samples}|seed:{bootstrap.seed}"
-    return Metric("macro_f1", value, low, high, True, signature)
+    low, high, signature = None, None, "f1:macro"
+    if bootstrap.samples > 0 and len(tally.pairs) > 1:
+        low, high = percentile_interval(tally.resampled(bootstrap))
+        signature += describe(bootstrap)
+    return Metric("macro_f1", tally.value, low, high, True, signature)
 
 
 def mean_f1(pairs: Counts, size: int) -> float:

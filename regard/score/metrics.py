@@ -6,7 +6,7 @@ tests sum resampled rows and never read the text again.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -14,20 +14,16 @@ from typing import Any
 import numpy as np
 
 from regard.errors import DataError, UsageError
-from regard.score.intervals import (
-    Bootstrap,
-    FloatArray,
-    paired_p_value,
-    percentile_interval,
-    resample,
-    wilson_interval,
-)
+from regard.score.intervals import Bootstrap, FloatArray, percentile_interval, wilson_interval
+from regard.score.tallies import Paired, Statistics, compare, drawn
 
 TRANSDUCE = ("exact", "bleu", "chrf", "ter", "cer", "wer", "f1")
 EXTRACT = ("exact", "f1")
 CLASSIFY = ("accuracy",)
 NAMES = TRANSDUCE + CLASSIFY
 TOKENIZERS = ("13a", "none", "intl", "char", "zh")  # the ones of sacrebleu that need no download
+
+USUAL = Bootstrap()
 
 References = Sequence[Sequence[str]]
 
@@ -44,30 +40,6 @@ class Metric:
     signature: str
 
 
-@dataclass(frozen=True)
-class Paired:
-    """Score of the first system minus score of the second, on the same examples; no interval for a single one."""
-
-    difference: float
-    p_value: float
-    low: float | None
-    high: float | None
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """Counts of each example, (examples, counts), and the scores of sums of them, (samples, counts) to (samples,)."""
-
-    rows: FloatArray
-    score: Callable[[FloatArray], FloatArray]
-    signature: str
-
-    @property
-    def value(self) -> float:
-        """The score of the corpus as it is."""
-        return float(self.score(self.rows.sum(axis=0, keepdims=True))[0])
-
-
 def corpus_scores(
     outputs: Sequence[str],
     references: References,
@@ -80,10 +52,25 @@ def corpus_scores(
 
     `samples=0` leaves out bootstrap intervals; `tokenize="none"` is BLEU on text that is already tokens.
     """
+    bootstrap = Bootstrap(seed, samples)
+    return measured(corpus_tallies(outputs, references, names, bootstrap, tokenize), bootstrap)
+
+
+def corpus_tallies(
+    outputs: Sequence[str],
+    references: References,
+    names: Sequence[str] = TRANSDUCE,
+    bootstrap: Bootstrap = USUAL,
+    tokenize: str = "13a",
+) -> dict[str, Statistics]:
+    """What each named metric counts of each example; the bootstrap stands in the signatures."""
     check_words(names, tokenize)
     check_corpus(outputs, references)
-    bootstrap = Bootstrap(seed, samples)
-    return {name: measure(name, gather(name, outputs, references, bootstrap, tokenize), bootstrap) for name in names}
+    return {name: gather(name, outputs, references, bootstrap, tokenize) for name in names}
+
+
+def measured(tallies: Mapping[str, Statistics], bootstrap: Bootstrap) -> dict[str, Metric]:
+    return {name: measure(name, tally, bootstrap) for name, tally in tallies.items()}
 
 
 def paired_test(
@@ -104,28 +91,23 @@ def paired_test(
         raise UsageError("samples: found 0, expected 1 or more for a paired test; 1000 is usual")
     first = gather(name, outputs_a, references, bootstrap, tokenize)
     second = gather(name, outputs_b, references, bootstrap, tokenize)
-    return compare(first, second, bootstrap)
-
-
-def compare(first: Statistics, second: Statistics, bootstrap: Bootstrap) -> Paired:
-    """The difference of two scores, both resampled with the same draws."""
-    totals = resample(np.hstack([first.rows, second.rows]), bootstrap)
-    split = first.rows.shape[1]
-    differences = first.score(totals[:, :split]) - second.score(totals[:, split:])
-    observed = first.value - second.value
-    differing = int((first.rows != second.rows).any(axis=1).sum())
-    low, high = percentile_interval(differences) if len(first.rows) > 1 else (None, None)
-    return Paired(observed, paired_p_value(differences, observed, differing), low, high)
+    return compare(drawn([first], bootstrap), drawn([second], bootstrap))
 
 
 def measure(name: str, statistics: Statistics, bootstrap: Bootstrap) -> Metric:
     """The named metric with its interval: Wilson's for shares, the bootstrap's for everything else."""
     low, high = None, None
-    if name in ("exact", "accuracy"):
-        low, high = wilson_interval(*statistics.rows.sum(axis=0).tolist())
+    if is_share(name):
+        right, count = statistics.rows.sum(axis=0).tolist()
+        low, high = wilson_interval(right, max(count, 1))
     elif bootstrap.samples > 0 and len(statistics.rows) > 1:  # one example says nothing about spread
-        low, high = percentile_interval(statistics.score(resample(statistics.rows, bootstrap)))
+        low, high = percentile_interval(statistics.resampled(bootstrap))
     return Metric(name, statistics.value, low, high, name not in ("ter", "cer", "wer"), statistics.signature)
+
+
+def is_share(name: str) -> bool:
+    """Whether a metric is a share of right ones, whose counts are (right, all)."""
+    return name in ("exact", "accuracy") or name.startswith("recall_at_")
 
 
 def gather(

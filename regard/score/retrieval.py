@@ -6,8 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.score.intervals import Bootstrap, percentile_interval, resample, wilson_interval
-from regard.score.metrics import Metric
+from regard.score.intervals import Bootstrap, FloatArray
+from regard.score.metrics import Metric, describe, measured, ratio
+from regard.score.tallies import Statistics
 
 Vectors = NDArray[np.float32]
 Ranks = NDArray[np.int64]
@@ -56,21 +57,20 @@ def ranks(queries: Vectors, corpus: Vectors, right: Sequence[int]) -> Ranks:
 
 def retrieved(found: Ranks, corpus: int, samples: int = 1000, seed: int = 0) -> dict[str, Metric]:
     """Mean reciprocal rank with the bootstrap's interval, and recall at some depths with Wilson's, in percent."""
-    among = f"among:{corpus}"
-    metrics = {"mrr": mean_reciprocal(found, Bootstrap(seed, samples), among)}
+    bootstrap = Bootstrap(seed, samples)
+    return measured(rank_tallies(found, corpus, bootstrap), bootstrap)
+
+
+def rank_tallies(found: Ranks, corpus: int, bootstrap: Bootstrap) -> dict[str, Statistics]:
+    """Of each query: 1 / rank, whose mean is MRR (Voorhees 1999), and whether the right text is among the first."""
+    drawn = describe(bootstrap) if len(found) > 1 else ""
+    tallies = {"mrr": Statistics(counted(1.0 / found.astype(np.float64)), ratio, f"among:{corpus}{drawn}")}
     for most in RECALLS:
-        right = int((found <= most).sum())
-        low, high = wilson_interval(right, max(len(found), 1))
-        value, name = 100.0 * right / max(len(found), 1), f"recall_at_{most}"
-        metrics[name] = Metric(name, value, low, high, True, f"{among}|interval:wilson")
-    return metrics
+        signature = f"among:{corpus}|interval:wilson"
+        tallies[f"recall_at_{most}"] = Statistics(counted((found <= most).astype(np.float64)), ratio, signature)
+    return tallies
 
 
-def mean_reciprocal(found: Ranks, bootstrap: Bootstrap, among: str) -> Metric:
-    """MRR = mean of 1 / rank (Voorhees 1999)."""
-    rows = 100.0 / found[:, None].astype(np.float64)
-    low, high, signature = None, None, among
-    if bootstrap.samples > 0 and len(rows) > 1:
-        low, high = percentile_interval(resample(rows, bootstrap)[:, 0] / len(rows))
-        signature += f"|bs:{bootstrap.samples}|seed:{bootstrap.seed}"
-    return Metric("mrr", float(rows.mean()) if len(rows) else 0.0, low, high, True, signature)
+def counted(values: FloatArray) -> FloatArray:
+    """One for each query, and the one query that it is."""
+    return np.stack([values, np.ones(len(values))], 1)

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from regard.score.intervals import Bootstrap, FloatArray, wilson_interval
-from regard.score.metrics import Metric, Statistics, describe, measure
+from regard.score.intervals import Bootstrap, FloatArray
+from regard.score.metrics import Metric, describe, measured, ratio
+from regard.score.tallies import Statistics
 
 Span = tuple[str, int, int]  # type, first token, the one after the last
 
@@ -52,19 +53,29 @@ def tagged(
     given: Sequence[Sequence[str]], true: Sequence[Sequence[str]], with_spans: bool, samples: int = 1000, seed: int = 0
 ) -> dict[str, Metric]:
     """Token accuracy with Wilson's interval and, of spans, F1 with the bootstrap's; a missing label is wrong."""
-    right = sum(a == b for one, other in zip(given, true, strict=True) for a, b in zip(one, other, strict=False))
-    count = sum(map(len, true))
-    low, high = wilson_interval(right, max(count, 1))
-    of_spans = {"f1": span_f1(given, true, Bootstrap(seed, samples))} if with_spans else {}
-    accuracy = Metric("accuracy", 100.0 * right / max(count, 1), low, high, True, "tokens|interval:wilson")
-    return {**of_spans, "accuracy": accuracy}
+    bootstrap = Bootstrap(seed, samples)
+    return measured(tag_tallies(given, true, with_spans, bootstrap), bootstrap)
 
 
-def span_f1(given: Sequence[Sequence[str]], true: Sequence[Sequence[str]], bootstrap: Bootstrap) -> Metric:
-    """F1 = 2 · right / (given + true), over the spans of all texts."""
-    rows = [counted(spans(one), spans(other)) for one, other in zip(given, true, strict=True)]
-    table = np.array(rows, np.float64).reshape(-1, 2)
-    return measure("f1", Statistics(table, f1, f"spans:conlleval|average:micro{describe(bootstrap)}"), bootstrap)
+def tag_tallies(
+    given: Sequence[Sequence[str]], true: Sequence[Sequence[str]], with_spans: bool, bootstrap: Bootstrap
+) -> dict[str, Statistics]:
+    """Of each text: labels that are right, and all of them; of spans, what `counted` counts.
+
+    F1 = 2 · right / (given + true), over the spans of all texts.
+    """
+    pairs = list(zip(given, true, strict=True))
+    labels = [(sum(a == b for a, b in zip(one, other, strict=False)), len(other)) for one, other in pairs]
+    of_labels = Statistics(table(labels), ratio, "tokens|interval:wilson")
+    if not with_spans:
+        return {"accuracy": of_labels}
+    of_spans = [counted(spans(one), spans(other)) for one, other in pairs]
+    signature = f"spans:conlleval|average:micro{describe(bootstrap)}"
+    return {"f1": Statistics(table(of_spans), f1, signature), "accuracy": of_labels}
+
+
+def table(rows: Sequence[tuple[int, int]]) -> FloatArray:
+    return np.array(rows, np.float64).reshape(-1, 2)
 
 
 def counted(given: Sequence[Span], true: Sequence[Span]) -> tuple[int, int]:

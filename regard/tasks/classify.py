@@ -105,8 +105,9 @@ class Classify(Reads):
         scores = classified(outputs, [example.target or "" for example in examples], 1000 if intervals else 0)
         facts = {"loss": total / max(known, 1), "majority": scores.majority}
         return Evaluation(
-            scores.metrics, outputs, facts, tuple(answers[i] for i in range(len(items))), scores.confusion
-        )
+            scores.metrics, outputs, facts, tuple(answers[i] for i in range(len(items))), scores.confusion,
+            tallies=scores.tallies,
+        )  # fmt: skip
 
 
 def spread(labels: Counter[str]) -> list[str]:

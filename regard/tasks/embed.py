@@ -21,7 +21,9 @@ from regard.engine.engine import Engine, engine
 from regard.errors import UsageError
 from regard.layers.pool import segments
 from regard.models.model import Model
-from regard.score.retrieval import RETRIEVAL, Vectors, nearest, ranks, retrieved
+from regard.score.intervals import Bootstrap
+from regard.score.metrics import measured
+from regard.score.retrieval import RETRIEVAL, Vectors, nearest, rank_tallies, ranks
 from regard.tasks.reading import Reads, read_states
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Wish, runs
 
@@ -115,9 +117,11 @@ class Embed(Reads):
         queries = gathered(self.vectors, decoding, [item.source for item in items])
         corpus = gathered(self.vectors, decoding, [ids[number] for number in range(len(texts))])
         found, (best, _) = ranks(queries, corpus, right), nearest(queries, corpus, 1)
-        metrics = retrieved(found, len(texts), 1000 if intervals else 0)
+        bootstrap = Bootstrap(samples=1000 if intervals else 0)
+        tallies = rank_tallies(found, len(texts), bootstrap)
         facts = {"targets": float(len(texts)), "median_rank": float(np.median(found))}
-        return Evaluation(metrics, tuple(texts[number] for number in best[:, 0]), facts)
+        outputs = tuple(texts[number] for number in best[:, 0])
+        return Evaluation(measured(tallies, bootstrap), outputs, facts, tallies=tallies)
 
 
 def partners(source_BS: Tensor, label_BT: Tensor, real_B: Tensor) -> Tensor:

@@ -18,7 +18,9 @@ from regard.data.tokens import END, PAD, SEPARATOR, Encoding
 from regard.engine.engine import Engine, engine
 from regard.errors import DataError
 from regard.models.model import Model
-from regard.score import EXTRACT, corpus_scores
+from regard.score import EXTRACT
+from regard.score.intervals import Bootstrap
+from regard.score.metrics import corpus_tallies, measured
 from regard.tasks.reading import ReadsPlaces, read_states
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Passage, Token, Wish, runs
 
@@ -202,9 +204,10 @@ class Extract(ReadsPlaces):
                         total, counted = total - float(log_T[place - 1]), counted + 1
         outputs = tuple(answers[i].text for i in range(len(items)))
         references = [[(example.target or "").strip(EMPTY)] for example in examples]
-        metrics = corpus_scores(outputs, references, EXTRACT, samples=1000 if intervals else 0)
-        return Evaluation(metrics, outputs, {"loss": total / max(counted, 1)},
-                          tuple(answers[i] for i in range(len(items))))  # fmt: skip
+        bootstrap = Bootstrap(samples=1000 if intervals else 0)
+        tallies = corpus_tallies(outputs, references, EXTRACT, bootstrap)
+        return Evaluation(measured(tallies, bootstrap), outputs, {"loss": total / max(counted, 1)},
+                          tuple(answers[i] for i in range(len(items))), tallies=tallies)  # fmt: skip
 
 
 def asked_length(columns: Sequence[str]) -> int:

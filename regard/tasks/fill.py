@@ -20,8 +20,10 @@ from regard.data.shards import Rows
 from regard.data.tokens import BEGINS, END, MASK, PAD, SEPARATOR, SPECIALS, WITHIN, Encoding
 from regard.engine.engine import Engine, engine
 from regard.models.model import Model
-from regard.score import Metric, perplexity
-from regard.score.intervals import wilson_interval
+from regard.score import perplexity
+from regard.score.intervals import Bootstrap
+from regard.score.metrics import measured, ratio
+from regard.score.tallies import Statistics
 from regard.tasks.loss import NOTHING_JUDGED, judged, token_loss
 from regard.tasks.reading import Reads, best_rows, read_states
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
@@ -180,24 +182,27 @@ class Fill(Reads):
     ) -> Evaluation:  # fmt: skip
         """Accuracy and loss at hidden places, the same places whenever the same examples are evaluated."""
         decoding = engine(model, precision)
-        found, outputs = NOTHING_JUDGED, {}
+        found, outputs, rows = NOTHING_JUDGED, {}, np.zeros((len(items), 2))
         for run in runs(items, 64):
             batch = self.batch([items[i] for i in run], run, -1).to(model.device)
             hidden = [row_S[: len(items[i].source)].tolist() for i, row_S in zip(run, batch.source, strict=True)]
             states_BTD = pad_sequence(read_states(decoding, hidden), batch_first=True)
             more, best_BS = judged(decoding.output, states_BTD, batch.label_BT)
             found += more
-            filled_BS = torch.where(batch.label_BT != PAD, best_BS, batch.source)
+            hidden_BS = batch.label_BT != PAD
+            right_BS = hidden_BS & (best_BS == batch.label_BT)
+            rows[run] = torch.stack([right_BS.sum(1), hidden_BS.sum(1)], 1).cpu().numpy()
+            filled_BS = torch.where(hidden_BS, best_BS, batch.source)
             for row, i in enumerate(run):
                 outputs[i] = self.spell(filled_BS[row, : len(items[i].source)].tolist()).text
-        low, high = wilson_interval(found.right, max(found.count, 1))
-        metric = Metric("accuracy", found.accuracy, low, high, True, "hidden places|interval:wilson")
+        tallies = {"accuracy": Statistics(rows, ratio, "hidden places|interval:wilson")}
         facts = {
             "loss": found.loss,
             "perplexity": perplexity(found.total, max(found.count, 1)),
             "hidden": float(found.count),
         }
-        return Evaluation({"accuracy": metric}, tuple(outputs[i] for i in range(len(items))), facts)
+        metrics = measured(tallies, Bootstrap(samples=0))
+        return Evaluation(metrics, tuple(outputs[i] for i in range(len(items))), facts, tallies=tallies)
 
 
 def kinds_of_holes(text: str) -> list[int]:

@@ -6,7 +6,7 @@ START means that nothing is known of what stands before. END stands where a text
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,7 +25,8 @@ from regard.engine.engine import Engine, Sources, engine
 from regard.layers.rows import detached
 from regard.models.model import Model
 from regard.score import Metric, perplexity
-from regard.score.intervals import Bootstrap, percentile_interval, resample
+from regard.score.intervals import Bootstrap, percentile_interval
+from regard.score.tallies import Statistics
 from regard.search.beam import Live
 from regard.search.rules import Demands, Rules
 from regard.search.write import Hypothesis, Sampling, hypothesis
@@ -218,21 +219,20 @@ class Generate(Transduce):
         total = sum(found, NOTHING_JUDGED)
         texts = [example.source[0] if example.target is None else example.target for example in examples]
         sums = np.array([each.total for each in found])
-        metrics = {}
+        tallies = {}
         if self.vocabulary.target.kind != "words":  # which do not tell all of a text: unknown ones, and white space
-            metrics = {
-                "loss_per_character": ratio("loss_per_character", sums, [len(text) for text in texts], intervals),
-                "bits_per_byte": ratio(
-                    "bits_per_byte", sums / math.log(2), [len(text.encode()) for text in texts], intervals
-                ),
+            tallies = {
+                "loss_per_character": tallied(sums, [len(text) for text in texts]),
+                "bits_per_byte": tallied(sums / math.log(2), [len(text.encode()) for text in texts]),
             }
+        metrics = {name: measured_rate(name, tally, intervals) for name, tally in tallies.items()}
         facts = {
             "loss": total.loss,
             "perplexity": perplexity(total.total, max(total.count, 1)),
             "token_accuracy": total.accuracy,
         }
         shown = self.continued(engine(model, precision), items[:SHOWN])
-        return Evaluation(metrics, (*shown, *[""] * (len(items) - len(shown))), facts)
+        return Evaluation(metrics, (*shown, *[""] * (len(items) - len(shown))), facts, tallies=tallies)
 
     def continued(self, model: Model | Engine, items: Sequence[Item]) -> tuple[str, ...]:
         """What may follow the page before each page; where there is none, how a text may begin."""
@@ -331,9 +331,15 @@ def longer(before: Hypothesis, new: Hypothesis, room: int, penalty: float) -> Hy
     return hypothesis((*before.tokens, *new.tokens), logs, penalty)
 
 
-def ratio(name: str, sums: Any, counts: Any, intervals: bool) -> Metric:
-    """Σ sums ÷ Σ counts over texts, with an interval over texts drawn anew."""
-    made: Callable[[Any], Any] = lambda totals: totals[..., 0] / np.maximum(totals[..., 1], 1)  # noqa: E731
+def tallied(sums: Any, counts: Any) -> Statistics:
+    """Σ sums ÷ Σ counts over texts."""
     rows = np.stack([sums, counts], 1).astype(np.float64)
-    low, high = percentile_interval(made(resample(rows, Bootstrap()))) if intervals and len(rows) > 1 else (None, None)
-    return Metric(name, float(made(rows.sum(0))), low, high, False, "nats and bits|interval:bootstrap over pages")
+    return Statistics(rows, lambda totals: totals[:, 0] / np.maximum(totals[:, 1], 1),
+                      "nats and bits|interval:bootstrap over pages")  # fmt: skip
+
+
+def measured_rate(name: str, tally: Statistics, intervals: bool) -> Metric:
+    """The less the better, with an interval over texts drawn anew."""
+    wanted = intervals and len(tally.rows) > 1
+    low, high = percentile_interval(tally.resampled(Bootstrap())) if wanted else (None, None)
+    return Metric(name, tally.value, low, high, False, tally.signature)

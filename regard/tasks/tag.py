@@ -25,7 +25,9 @@ from regard.engine.engine import Engine, engine
 from regard.errors import DataError
 from regard.layers.crf import Chain
 from regard.models.model import Model
-from regard.score.spans import OUTSIDE, marks_spans, tagged
+from regard.score.intervals import Bootstrap
+from regard.score.metrics import measured
+from regard.score.spans import OUTSIDE, marks_spans, tag_tallies
 from regard.tasks.loss import token_loss
 from regard.tasks.reading import ReadsPlaces, best_rows, read_states, strangers
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs
@@ -221,10 +223,12 @@ class Tag(ReadsPlaces):
             unseen += len(labels) - len(foreseen)
         outputs = tuple(answers[i].text for i in range(len(items)))
         true = [(example.target or "").split() for example in examples]
-        metrics = tagged([text.split() for text in outputs], true, self.with_spans, 1000 if intervals else 0)
+        bootstrap = Bootstrap(samples=1000 if intervals else 0)
+        tallies = tag_tallies([text.split() for text in outputs], true, self.with_spans, bootstrap)
         right = sum(self.is_right(text, example.target or "") for text, example in zip(outputs, examples, strict=True))
         facts = {"loss": total / max(known, 1), "exact": 100.0 * right / max(len(items), 1), "unseen": float(unseen)}
-        return Evaluation(metrics, outputs, facts, tuple(answers[i] for i in range(len(items))))
+        given = tuple(answers[i] for i in range(len(items)))
+        return Evaluation(measured(tallies, bootstrap), outputs, facts, given, tallies=tallies)
 
 
 def laid(places: Sequence[int], labels: Sequence[int]) -> tuple[int, ...]:

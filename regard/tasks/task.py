@@ -1,6 +1,6 @@
 """What all tasks promise, and the records that pass between them, the training loop and the verbs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from regard.errors import UsageError
 from regard.models.model import Model
 from regard.score import Metric
 from regard.score.labels import Confusion
+from regard.score.tallies import Tally
 from regard.search.stop import go_on
 from regard.search.write import Sampling
 
@@ -161,6 +162,7 @@ class Evaluation:
     answers: tuple[Answer, ...] = ()  # the outputs with how sure they are, of tasks that know right from wrong
     confusion: Confusion | None = None  # of tasks whose outputs are labels
     mute: dict[str, str] = field(default_factory=dict)  # metrics that say nothing here, and why; they are not shown
+    tallies: Mapping[str, Tally] = field(default_factory=dict, compare=False)  # the metrics example by example
 
     @property
     def telling(self) -> list[Metric]:

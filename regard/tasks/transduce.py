@@ -22,7 +22,9 @@ from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, Sources, engine
 from regard.errors import UsageError
 from regard.models.model import Model
-from regard.score import TRANSDUCE, corpus_scores, mute, perplexity, position_accuracy
+from regard.score import TRANSDUCE, mute, perplexity, position_accuracy
+from regard.score.intervals import Bootstrap
+from regard.score.metrics import corpus_tallies, measured
 from regard.search.beam import Live, beam
 from regard.search.constrain import Constraint, constraint
 from regard.search.rules import Demands, Rules, demands
@@ -318,8 +320,10 @@ class Transduce(Exact):
             "token_accuracy_free": free,
             "exposure_gap": forced.accuracy - free,
         }
-        metrics = corpus_scores(outputs, references, samples=1000 if intervals else 0)
-        return Evaluation(metrics, tuple(outputs), facts, tuple(answers), mute=mute(references))
+        bootstrap = Bootstrap(samples=1000 if intervals else 0)
+        tallies = corpus_tallies(outputs, references, bootstrap=bootstrap)
+        metrics = measured(tallies, bootstrap)
+        return Evaluation(metrics, tuple(outputs), facts, tuple(answers), mute=mute(references), tallies=tallies)
 
     @torch.inference_mode()
     def forced(self, model: Model, items: Sequence[Item]) -> Judged:

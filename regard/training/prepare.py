@@ -11,13 +11,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import compress, islice
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from regard import config
-from regard.data.read import Columns, Example
+from regard.data.read import Columns, Example, Table
 from regard.data.shards import HashedFile, Layout, Rows, Shards, Writer, Written, id_width
 from regard.data.spool import Spool, spool
 from regard.data.text import Pages, divided, is_running, write_down
@@ -39,7 +40,9 @@ PORTION = 4096  # examples turned into numbers at a time …
 PICTURES = 64  # … and pictures …
 TOKENS = 1 << 20  # … and tokens of running text, about
 
-__all__ = ["Part", "Prepared", "changed", "hashes", "missing", "prepare", "reopen"]
+Known = Tokenizer | Vocabulary | None  # tokens that are not learnt: the source's, or those of both sides
+
+__all__ = ["Part", "Prepared", "changed", "columns_of", "hashes", "held_out", "missing", "prepare", "reopen"]
 
 
 @dataclass(frozen=True)
@@ -64,12 +67,10 @@ class Prepared:
     data_hash: str
 
 
-def prepare(
-    c: config.Config, path: str, valid_path: str | None, store: Path, known: Tokenizer | None = None
-) -> Prepared:
+def prepare(c: config.Config, path: str, valid_path: str | None, store: Path, known: Known = None) -> Prepared:
     """Reads, splits, learns the tokens from the training part alone, and writes the numbers into the store.
 
-    Where the source's tokens are `known`, they are taken as they are.
+    Where the source's tokens are `known`, or those of both sides, they are taken as they are.
     """
     made = stored.make(store)
     try:
@@ -98,16 +99,13 @@ def opened(c: config.Config, vocabulary: Vocabulary, store: Path, found: Content
 
 
 def fill(
-    c: config.Config, path: str, valid_path: str | None, store: Path, known: Tokenizer | None
+    c: config.Config, path: str, valid_path: str | None, store: Path, known: Known
 ) -> tuple[Vocabulary, list[str]]:
     """All that stands between the data files and a store that is whole."""
     paths = [path] if valid_path is None else [path, valid_path]
     files = hashes(*paths)
     train, valid, notes = sides(c, path, valid_path, store)
-    is_tags = tag_columns(train.table.source_names, c)
-    if known is not None and any(is_tags) and not known.tags:
-        raise ConfigError("data.tags: the model that this run starts from knows no tags")
-    vocabulary = learn(train, c, is_tags, known)
+    vocabulary = vocabulary_of(train, c, known)
     notes = notes + remarks(task(c, vocabulary), train, valid)
     digest = hashlib.sha256()
     parts = [
@@ -120,10 +118,35 @@ def fill(
     told = Contents(parts[0].layout, parts[1].layout, train.table.path, valid.table.path, digest.hexdigest(),
                     stored.vocabulary_hash(vocabulary), files)  # fmt: skip
     stored.seal(store, told, [each for part in parts for each in part.written])
-    if known is not None and parts[0].unknown:
+    if isinstance(known, Tokenizer) and parts[0].unknown:
         notes.append(f"warning: {path}: {100 * parts[0].unknown:.2g} % of the source's tokens are unknown to the model "
                      "that this run starts from")  # fmt: skip
     return vocabulary, [*notes, *(note for part in parts for note in part.notes)]
+
+
+def vocabulary_of(train: "Side", c: config.Config, known: Known) -> Vocabulary:
+    """The tokens of both sides: learnt, but for what is known."""
+    is_tags = tag_columns(train.table.source_names, c)
+    if isinstance(known, Vocabulary):
+        if list(known.is_tags) != is_tags:
+            raise ConfigError(f"data.source: the tokens that were given are for {len(known.is_tags)} source columns, "
+                              f"found {len(is_tags)}, or other ones among them are tags")  # fmt: skip
+        return known
+    if known is not None and any(is_tags) and not known.tags:
+        raise ConfigError("data.tags: the model that this run starts from knows no tags")
+    return learn(train, c, is_tags, known)
+
+
+def held_out(c: config.Config, vocabulary: Vocabulary, path: str, valid_path: str | None) -> Table:
+    """The examples that a run validates with, as text: those that `prepare` writes down, and no others."""
+    asked, kept = task(c, vocabulary), list[Example]()
+    with TemporaryDirectory() as place:
+        _, side, _ = sides(c, path, valid_path, Path(place))
+        for portion in portions(side, portion_size(c)):
+            usable, rows = encode_usable(asked, portion, side.table, [] if c.data.skip_bad else None)
+            fits = () if rows is None else (True,) * len(usable) if asked.any_length else fitting(rows, c.limits)
+            kept += compress(usable, fits)
+    return Table(side.table.path, kept, [], tuple(side.table.source_names), getattr(side.table, "target_name", None))
 
 
 def remarks(asked: Task, train: "Side", valid: "Side") -> list[str]:
@@ -211,13 +234,7 @@ def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> t
     """The examples to train on, those to validate with, and notes."""
     if c.task == "generate" and is_running(path, c.data.source):
         return text_sides(c, path, valid_path, store)
-    columns = Columns(
-        c.data.source,
-        None if c.task in ("fill", "generate") else c.data.target,
-        within=c.task == "extract",
-        tagged=c.task == "tag",
-    )
-    division = Division()
+    columns, division = columns_of(c), Division()
     table = spool(path, store / "train.spool", columns, c.data.skip_bad, None if valid_path else division.add)
     if table.target_name in table.source_names:
         raise ConfigError(f"data.target: the column {table.target_name} is read as a source too")
@@ -226,6 +243,12 @@ def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> t
     other = spool(valid_path, store / "valid.spool", columns, c.data.skip_bad)
     everything = [Side(each, frozenset(), False, len(each)) for each in (table, other)]
     return everything[0], everything[1], table.notes + other.notes + overlap(table, other)
+
+
+def columns_of(c: config.Config) -> Columns:
+    """What a run of this config reads of a table."""
+    target = None if c.task in ("fill", "generate") else c.data.target
+    return Columns(c.data.source, target, within=c.task == "extract", tagged=c.task == "tag")
 
 
 def text_sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> tuple[Side, Side, list[str]]:

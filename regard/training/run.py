@@ -14,7 +14,6 @@ from regard import config
 from regard import folder as folders
 from regard.data.plain import json_text
 from regard.data.read import escape
-from regard.data.tokens import Tokenizer
 from regard.data.vocabulary import Vocabulary
 from regard.errors import ConfigError, FolderError, Interrupted, RegardError, UsageError
 from regard.models.build import build, refuse_giants
@@ -51,7 +50,7 @@ from regard.training.keep import Keeper
 from regard.training.loop import Crew, Outcome, last_scoring, loop
 from regard.training.machine import tuned
 from regard.training.pace import LAST, Pace, Plan
-from regard.training.prepare import Prepared, changed, missing, prepare, reopen
+from regard.training.prepare import Known, Prepared, changed, missing, prepare, reopen
 from regard.training.progress import Report
 from regard.training.stop import Abandoned, Stop, stopping
 from regard.training.team import Team, attempt, gathered
@@ -93,11 +92,12 @@ def train(
     command: str = "regard.train",
     notes: tuple[str, ...] = (),
     body: Body | None = None,
+    tokens: Vocabulary | None = None,
 ) -> tuple[Trained, Evaluation | None]:
     """Trains on a file as the config says; with `out`, leaves a folder there that can be resumed and, at last, run.
 
     `notes` tell how the config came about; what may surprise is said at once, and all of it stands on the card. With a
-    `body`, the run starts from the weights of a trained model, and keeps its tokens.
+    `body`, the run starts from the weights of a trained model, and keeps its tokens; with `tokens`, none are learnt.
 
     Of several processes only the first has scores to give.
     """
@@ -119,7 +119,7 @@ def train(
             store = Path(stack.enter_context(TemporaryDirectory())) if folder is None else folder / FRESH
             refuse_others(folder, force)
             say(scene)
-            data = prepared(c, path, valid, store, scene, None if body is None else body.vocabulary.source)
+            data = prepared(c, path, valid, store, scene, tokens if body is None else body.vocabulary.source)
             data = replace(data, notes=[*notes, *data.notes])
             warn(scene, data.notes)
             ready = begin(data, (path, valid, command), scene, body)
@@ -139,9 +139,7 @@ def resume(out: str | Path, quiet: bool = False) -> tuple[Trained, Evaluation | 
 # ── before the loop ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def prepared(
-    c: config.Config, path: str, valid: str | None, store: Path, scene: Scene, known: Tokenizer | None
-) -> Prepared:
+def prepared(c: config.Config, path: str, valid: str | None, store: Path, scene: Scene, known: Known) -> Prepared:
     """The data as numbers; a signal ends this at once, nothing being trained that could be lost."""
     stop = scene.stop
     try:

@@ -107,6 +107,19 @@ def shade(weight: float) -> str:
     return INK[min(len(INK) - 1, int(weight * len(INK)))]
 
 
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Lines of cells: the first column to the left, all others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [[cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in
+              enumerate(zip(row, widths, strict=True))] for row in rows]  # fmt: skip
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
+def p_text(p_value: float) -> str:
+    """A p-value that is never nought."""
+    return f"{p_value:.4f}" if p_value >= 0.0001 else "<0.0001"
+
+
 # ── how it goes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
