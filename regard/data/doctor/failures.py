@@ -100,12 +100,14 @@ def failures(cases: Sequence[Case], known: Sequence[Example], task: str) -> Fail
         return None
     unit, judged = ("tokens", by_token(cases)) if task == "tag" else ("examples", list(cases))
     rule = f"{unit} whose label is wrong" if task in ("tag", "classify") else "outputs that are not exactly the target"
+    what = f"{unit} fail"
     if task in ("transduce", "caption") and np.mean([case.right for case in judged]) < HARDLY:
         judged, rule = by_likeness(judged)
+        what = f"{unit} are far from their target (hardly any is exact)"
     wrong = sum(not case.right for case in judged)
     causes = raised(judged, Known(known, task), task) if wrong >= FEWEST_WRONG and len(judged) >= FEWEST else []
     left_out = "" if known else "the training data are not at hand: only lengths and unknown signs are looked at"
-    return Failures(unit, rule, len(judged), wrong, tuple(causes), left_out, summed_up(judged, wrong, causes, unit))
+    return Failures(unit, rule, len(judged), wrong, tuple(causes), left_out, summed_up(judged, wrong, causes, what))
 
 
 def by_token(cases: Sequence[Case]) -> list[Case]:
@@ -227,10 +229,11 @@ def suspicions(cases: Sequence[Case], known: Known, task: str) -> Iterator[Suspi
 def of_lengths(cases: Sequence[Case], known: Known) -> Iterator[Suspicion]:
     lengths = np.array([case.length for case in cases])
     short, long = np.quantile(lengths, [0.25, 0.75], method="inverted_cdf").tolist()
-    yield asked_of(cases, "long source", f"sources longer than {long:,} characters, the longest quarter",
+    longest, shortest = (f"{100 * np.mean(part):.0f} %" for part in (lengths > long, lengths < short))
+    yield asked_of(cases, "long source", f"sources longer than {long:,} characters, the longest {longest}",
                    lambda case: case.length > long,
                    "add long examples, train longer, or take a preset with attention")  # fmt: skip
-    yield asked_of(cases, "short source", f"sources shorter than {short:,} characters, the shortest quarter",
+    yield asked_of(cases, "short source", f"sources shorter than {short:,} characters, the shortest {shortest}",
                    lambda case: case.length < short,
                    "they give little to go by: add examples of this length, or a column with context")  # fmt: skip
     if known.examples:
@@ -285,10 +288,10 @@ def nearness(cases: Sequence[Case], known: Known) -> Suspicion:
     sources = [sources[len(sources) * place // ASKED] for place in range(ASKED)] if len(sources) > ASKED else sources
     memory = Neighbours(["\t".join(example.source) for example in thinned(known.examples, SEARCHED)])
     near = {source: memory.nearest(source).cosine for source in sources}
-    border = float(np.quantile(list(near.values()), 0.25))
     cosines = np.array([near.get("\t".join(case.source), np.nan) for case in cases])
-    said = f"sources least like any training source, the farthest quarter (likeness below {border:.2f})"
-    return Suspicion("far from training", said, cosines < border, ~np.isnan(cosines),
+    border = float(np.quantile(cosines[~np.isnan(cosines)], 0.25, method="inverted_cdf"))
+    said = f"sources least like any training source, the farthest quarter (likeness up to {border:.2f})"
+    return Suspicion("far from training", said, cosines <= border, ~np.isnan(cosines),
                      "collect examples like these: the training data do not cover them")  # fmt: skip
 
 
@@ -338,16 +341,16 @@ def log_choose(of: int, some: int) -> float:
     return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
 
 
-def summed_up(cases: Sequence[Case], wrong: int, causes: Sequence[Cause], unit: str) -> str:
+def summed_up(cases: Sequence[Case], wrong: int, causes: Sequence[Cause], what: str) -> str:
     """One line for whoever does not open the report."""
     if not wrong:
-        return f"none of {len(cases):,} {unit} fails"
-    head = f"{wrong:,} of {len(cases):,} {unit} fail"
+        return f"none of {len(cases):,} {what}"
+    head = f"{wrong:,} of {len(cases):,} {what}"
     if wrong < FEWEST_WRONG or len(cases) < FEWEST:
         return f"{head}: too few to say why"
     clear = [cause for cause in causes if cause.stands_out]
     if not clear:
-        return f"{head}, and nothing stands out: those that fail are like those that do not"
+        return f"{head}, and nothing stands out: they are like the others"
     worst = clear[0]
     return (f"{head}; {100 * worst.explains:.0f} % of that goes with {worst.said}: {worst.inside.value:.0f} % right "
             f"against {worst.rest.value:.0f} %")  # fmt: skip

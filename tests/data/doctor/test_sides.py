@@ -7,10 +7,9 @@ import pytest
 from regard.data.doctor.sides import find_sides
 from tests.data.doctor.rows import kinds, only, sight
 
-ENGLISH = "the a dog runs with three children through green grass while water shows white things and they watch".split()
-GERMAN = (
-    "der ein Hund läuft mit drei Kindern durch grünes Gras während Wasser zeigt weiße Dinge und sie schauen".split()
-)
+WORDS = """the:der a:ein dog:Hund runs:läuft with:mit three:drei children:Kindern through:durch green:grünes grass:Gras
+while:während water:Wasser shows:zeigt white:weiße things:Dinge and:und they:sie watch:schauen"""
+ENGLISH, GERMAN = zip(*(word.split(":") for word in WORDS.split()), strict=True)
 
 
 def pairs(count: int, seed: int = 0) -> list[tuple[str, str]]:
