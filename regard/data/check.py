@@ -95,7 +95,7 @@ def check(table: Table, other: Table | None = None, task: str = "transduce", mea
     """What stands in a table, and what a second one (held out, say) shares with it; `measure` = baselines too."""
     sight, groups = Sight(table.examples, task), grouped(table.examples)
     there = Sight(other.examples, task) if other else None
-    shared, between = overlap(sight, groups, there, other.path) if there and other else (None, [])
+    shared, between = compared(sight, groups, there, other.path) if there and other else (None, [])
     targets = [example.target for example in table.examples if example.target is not None]
     has_target = table.target_name is not None
     return Report(
@@ -113,9 +113,15 @@ def check(table: Table, other: Table | None = None, task: str = "transduce", mea
         overlap=shared,
         alphabets=_alphabets(sight),
         copied=sum(map(is_copy, table.examples)) if has_target else None,
-        findings=worst_first([*findings(sight, groups), *between, *(find_strangers(sight, there) if there else ())]),
+        findings=worst_first([*findings(sight, groups), *between]),
         baselines=baselines(sight, there) if measure else None,
     )
+
+
+def compared(sight: Sight, groups: Groups, other: Sight, path: str) -> tuple[Overlap, list[Finding | None]]:
+    """What a second file shares with the first, and what it has that the first has not."""
+    shared, found = overlap(sight, groups, other, path)
+    return shared, [*found, *find_strangers(sight, other, path)]
 
 
 def findings(sight: Sight, groups: Groups) -> Iterator[Finding | None]:

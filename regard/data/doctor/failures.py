@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard.data.doctor.baselines import SEARCHED, thinned
+from regard.data.doctor.finding import around
 from regard.data.doctor.neighbours import Neighbours
 from regard.data.doctor.twins import key
 from regard.data.read import Example
@@ -29,6 +30,7 @@ HARDLY = 0.1  # of the outputs are exactly right: then the worst quarter by chrF
 MINORITY = 0.1  # of a word's labels: from there on it has several
 ASKED = 500  # sources whose neighbour is looked for
 SHOWN = 3  # examples of a cause
+WINDOW = 80  # characters about a token
 CHANCE = 0.05
 
 Mask = NDArray[np.bool_]
@@ -322,7 +324,9 @@ def judge(one: Suspicion, cases: Sequence[Case], right: Mask, chance: float) -> 
 
 def told(case: Case) -> str:
     source = "\t".join(case.source)
-    return source if case.word is None else f"{case.word} in: {source}"
+    if case.word is None:
+        return source
+    return f"{case.word} in: {around(source, max(0, source.find(case.word)), WINDOW)}"
 
 
 def share(right: Mask) -> Share:

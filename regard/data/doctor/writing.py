@@ -255,13 +255,13 @@ def find_rare(sight: Sight) -> Iterator[Finding | None]:
                "mend them if they are slips; else a model can not learn them from one example")  # fmt: skip
 
 
-def find_strangers(here: Sight, there: Sight) -> Iterator[Finding | None]:
+def find_strangers(here: Sight, there: Sight, path: str) -> Iterator[Finding | None]:
     """Characters of a second file that the first never shows."""
     new = there.characters - here.characters
     if not new:
         return
     hits = where(there, pattern(new).search)
     shown = " ".join(each if each.isprintable() and not each.isspace() else spell(each) for each in sorted(new)[:20])
-    yield made("unseen characters", "doubt", hits, there, f"of the second file with characters that the first has not: "
+    yield made("unseen characters", "doubt", hits, there, f"of {path} with characters that are not here: "
                f"{shown}{' …' if len(new) > 20 else ''}", pair(hits[0][0]),
                "add examples with them, or expect failures there")  # fmt: skip

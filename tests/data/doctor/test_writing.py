@@ -87,7 +87,7 @@ def test_characters_that_occur_once() -> None:
 
 def test_characters_that_only_the_second_file_has() -> None:
     here = sight([("abc", "x")])
-    found = only(list(find_strangers(here, sight([("abc", "x"), ("abß", "x")]))))
+    found = only(list(find_strangers(here, sight([("abc", "x"), ("abß", "x")]), "t.tsv")))
     assert (found.lines, found.count, found.of) == ((2,), 1, 2)
     assert "ß" in found.said
-    assert list(find_strangers(here, here)) == []
+    assert list(find_strangers(here, here, "t.tsv")) == []
