@@ -8,7 +8,7 @@ export function failureParts(found: Failures): HTMLElement[] {
   const others = found.causes.filter(({ stands_out }) => !stands_out);
   const counted_as = `Counted as failures: ${found.rule}.${found.left_out ? ` ${sentence(found.left_out)}` : ""}`;
   return [
-    make("p", { class: "said" }, sentence(found.said)),
+    make("p", { class: "diagnosis" }, sentence(found.said)),
     make("p", { class: "hint" }, counted_as),
     ...clear.map((cause) => causeCard(cause)),
     ...(others.length ? [make("details", { class: "folded" }, make("summary", {}, `${others.length} more questions, with no more than chance in the answers`), ...others.map((cause) => causeCard(cause)))] : []),
@@ -71,7 +71,7 @@ function measuredOn({ held, of, known, searched }: Baselines): string {
 function findingCard(finding: Finding): HTMLElement {
   const lines = finding.lines.map(counted).join(", ") + (finding.count > finding.lines.length ? " …" : "");
   return make("div", { class: "finding", "data-finding": finding.kind, "data-level": finding.level },
-    make("p", {}, make("span", { class: "level" }, finding.level), make("strong", {}, finding.kind), `: ${counted(finding.count)} of ${counted(finding.of)} ${finding.said}`),
+    make("p", {}, make("span", { class: "severity" }, finding.level), make("strong", {}, finding.kind), `: ${counted(finding.count)} of ${counted(finding.of)} ${finding.said}`),
     make("p", { class: "hint", dir: "auto" }, `line${finding.lines.length > 1 ? "s" : ""} ${lines}: ${finding.example}`),
     make("p", { class: "cure" }, `Cure: ${finding.cure}.`));
 }

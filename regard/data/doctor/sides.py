@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 
 from regard.data.doctor.finding import Finding, Sight, lines_of, pair
 from regard.data.doctor.grams import grams
+from regard.data.ragged import Numbers
 from regard.data.read import Example
 
 FEWEST = 50  # pairs from which anything usual can be told
 SIZE, BITS = 2, 18
+PORTION = 10_000  # texts at a time, so that memory grows little with the file
 KNOWN = 5  # times that a run must have been seen to speak for a side
 APART = 0.97  # of the texts are found on their own side
 SURE, DENSE = 8.0, 0.4  # log odds of a text that belongs elsewhere: altogether, and for each of its runs
@@ -77,16 +79,24 @@ class Belonging:
 
 def belonging(sources: Sequence[str], targets: Sequence[str]) -> tuple[Belonging, Belonging]:
     """Where the texts of both columns belong, by what is usual in either."""
-    parts = [grams(texts, SIZE, BITS) for texts in (sources, targets)]
-    counts = [np.bincount(part.ids, minlength=1 << BITS) for part in parts]
+    parts = [runs(texts) for texts in (sources, targets)]
+    counts = [np.sum([np.bincount(ids, minlength=1 << BITS) for ids, _ in part], axis=0) for part in parts]
     shares = [(count + 0.5) / (count.sum() + 0.5 * len(count)) for count in counts]
     odds = np.where(counts[0] + counts[1] >= KNOWN, np.log(shares[0] / shares[1]), 0.0)
     made = []
     for part in parts:
-        total = np.add.reduceat(odds[part.ids], part.starts)
-        speaking = np.add.reduceat((odds[part.ids] != 0).astype(np.float64), part.starts)
+        total = np.concatenate([np.add.reduceat(odds[ids], starts) for ids, starts in part])
+        speaking = np.concatenate(
+            [np.add.reduceat((odds[ids] != 0).astype(np.float64), starts) for ids, starts in part]
+        )
         made.append(Belonging(total, total / np.maximum(speaking, 1)))
     return made[0], made[1]
+
+
+def runs(texts: Sequence[str]) -> list[tuple[NDArray[np.int32], Numbers]]:
+    """The runs of some texts at a time, in little room, and where each text begins among them."""
+    found = (grams(texts[first : first + PORTION], SIZE, BITS) for first in range(0, len(texts), PORTION))
+    return [(part.ids.astype(np.int32), part.starts) for part in found]
 
 
 def misplaced(sight: Sight) -> Iterator[Finding | None]:
