@@ -349,6 +349,8 @@ def summed_up(cases: Sequence[Case], wrong: int, causes: Sequence[Cause], what: 
     """One line for whoever does not open the report."""
     if not wrong:
         return f"none of {len(cases):,} {what}"
+    if wrong == len(cases):
+        return f"all {len(cases):,} {what}: nothing to compare them with"
     head = f"{wrong:,} of {len(cases):,} {what}"
     if wrong < FEWEST_WRONG or len(cases) < FEWEST:
         return f"{head}: too few to say why"

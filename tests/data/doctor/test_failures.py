@@ -139,6 +139,7 @@ def test_where_hardly_anything_is_exact_the_least_alike_fail() -> None:
 def test_few_failures_and_few_examples() -> None:
     assert "too few" in found([Case(("a",), "b", "c", False)] * 3 + [Case(("a",), "b", "b", True)] * 30).said
     assert found([Case(("a",), "b", "b", True)] * 30).said == "none of 30 examples fail"
+    assert found([Case(("a",), "b", "c", False)] * 30, "extract").said.startswith("all 30 examples fail")
     assert failures([], [], "transduce") is None
     assert failures(asked(), [], "embed") is None
 
