@@ -154,24 +154,26 @@ def check(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     as_json: Json = False,
 ) -> None:
-    """The data doctor: what train would choose, and why.
+    """The data doctor: what train would choose, and why; what is wrong with the file, and the cure.
 
-    And lengths, duplicates, conflicts, pictures that can not be read.
+    Encodings, near duplicates, conflicts, suspicious pairs, overlap, and what can be had without learning.
 
     \b
     regard check dates.tsv
     regard check dates.tsv dates-test.tsv --json
     """
     from regard.data.check import check as examine
-    from regard.data.check import render, with_guess
+    from regard.data.check import with_guess
+    from regard.data.doctor.sheet import render
     from regard.data.guess import guess, refuse_pictures
     from regard.data.read import Columns, json_line, read
 
     asked = Columns(tuple(source.split(",")) if source else (), target or "")
     found = guess(file, asked, known_task(task), images or "")
     refuse_pictures(file, found, task or "")
-    tables = [read(path, found.asked(asked), skip_bad) for path in (file, other) if path]
-    report = with_guess(examine(*tables), found, tables[0], images or "", bool(task))
+    table, second = (read(path, found.asked(asked), skip_bad) if path else None for path in (file, other))
+    assert table is not None
+    report = with_guess(examine(table, second, found.task), found, table, images or "", bool(task))
     print(json_line(report.as_dict()) if as_json else render(report))
 
 
@@ -503,7 +505,10 @@ def report(
     """
     from regard.report import write_report
 
-    note(f"{write_report(model, file, out)}: open it in a browser")
+    said: list[str] = []
+    note(f"{write_report(model, file, out, said.append)}: open it in a browser")
+    for line in filter(None, said):
+        note(line)
 
 
 @app.command()
@@ -922,10 +927,13 @@ def tell_saved(out: str, task: str, found: "Evaluation | None", quiet: bool) -> 
     print(evaluation_text(found), flush=True)
     if quiet:
         return
+    from regard.report import told_failures
     from regard.training.card import commands
     from regard.view.terminal import command
 
     folder = shlex.quote(out)
+    if line := told_failures(Path(out)):
+        note(line)
     note(f"the model is in {out}: README.md is its card; open report.html in a browser to see how it went")
     for place, line in enumerate([*commands(task), "regard serve FOLDER", "regard laws FOLDER"]):
         typed = line.replace("FOLDER", folder).replace("regard", command(), 1)

@@ -14,7 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 
-from regard.data.read import Example
+from regard.data.check import check
+from regard.data.doctor.failures import Case, failures
+from regard.data.read import Example, Table
+from regard.data.tokens import UNKNOWN
 from regard.errors import FolderError, RegardError
 from regard.score.intervals import wilson_interval
 from regard.tasks.fill import HOLE
@@ -58,8 +61,12 @@ class Judged:
 def report(
     trained: Trained, found: Evaluation, examples: Sequence[Example], items: Sequence[Item],
     log: Sequence[dict[str, Any]] = (), metric: str = "", card: str = "", facts: Sequence[tuple[str, str]] = (),
+    known: Sequence[Example] = (),
 ) -> dict[str, Any]:  # fmt: skip
-    """All of it as plain values, but for the records, which are made when the page is."""
+    """All of it as plain values, but for the records, which are made when the page is.
+
+    `known` are examples that were trained on; with them the doctor can say what is wrong with them, and why some fail.
+    """
     judged = [Judged(example, item, trained.judged(answer), trained.task.is_right(answer.text, example.target or ""))
               for example, item, answer in zip(examples, items, found.answers, strict=False)]  # fmt: skip
     return {
@@ -77,6 +84,8 @@ def report(
         "confusion": None if found.confusion is None else found.confusion.as_dict(),
         "calibration": calibration(judged),
         "data": [list(pair) for pair in (("held-out examples", f"{len(examples):,}"), *facts)],
+        "failures": diagnosis(trained, judged, known),
+        "check": checked(known, examples, trained.config.task),
         "card": card,
         "looked": [{"number": number, "source": question(examples[number], trained.config.task)}
                    for number in spread(judged, items)],
@@ -169,6 +178,27 @@ def returned(written: Sequence[int], true: Sequence[int]) -> bool:
     return bool(written) and bool(true) and written[-1] == true[-1]
 
 
+def diagnosis(trained: Trained, judged: Sequence[Judged], known: Sequence[Example]) -> dict[str, Any] | None:
+    """What the wrong answers have in common."""
+    cases = [Case(each.example.source, each.example.target or "", each.answer.text, each.right,
+                  unknown=UNKNOWN in each.item.source) for each in judged]  # fmt: skip
+    found = failures(cases, known, trained.config.task)
+    return None if found is None else found.as_dict()
+
+
+def checked(known: Sequence[Example], held: Sequence[Example], task: str) -> dict[str, Any] | None:
+    """What the data doctor says of the training examples, and what can be had on the held-out ones without learning."""
+    if not known:
+        return None
+    columns = tuple(str(place + 1) for place in range(len(known[0].source)))
+    target = None if known[0].target is None else "target"
+    here, there = (Table(path, list(each), [], columns, target) for path, each in
+                   (("the training examples", known), ("the held-out examples", held)))  # fmt: skip
+    found = check(here, there, task).as_dict()
+    return {name: found[name] for name in ("examples", "source_lengths", "target_lengths", "ceiling", "findings",
+                                           "baselines")}  # fmt: skip
+
+
 def spread(judged: Sequence[Judged], items: Sequence[Item]) -> list[int]:
     """Numbers of examples to look into: half of them wrong where there are so many, short and long ones."""
     fitting = [number for number, item in enumerate(items) if len(item.source) <= LONGEST]
@@ -221,14 +251,28 @@ def kept(folder: Path) -> dict[str, Any]:
     return values
 
 
-def write_report(model: str, file: str | None = None, out: str | None = None) -> Path:
-    """The page of a folder's own report, or of a report on a file."""
+def write_report(
+    model: str, file: str | None = None, out: str | None = None, tell: Callable[[str], object] = str
+) -> Path:
+    """The page of a folder's own report, or of a report on a file; `tell` hears in one line what fails."""
     trained, made = Trained.load(model), Path(model) / "report.html"
-    if file is None and out is None and made.is_file():
-        return made  # as the training left it; the manifest tells that it is whole
+    if file is None:
+        tell(told_failures(Path(model)))
+        if out is None and made.is_file():
+            return made  # as the training left it; the manifest tells that it is whole
     place = Path(out or f"{trained.name}-report.html")
     if file is None:
         return write(place, render(trained, {**kept(Path(model)), "model": trained.about}))
     items, examples = trained.examples(file)
     values = report(trained, trained.judge(items, examples), examples, items, facts=[("file", file)])
+    tell((values["failures"] or {}).get("said", ""))
     return write(place, render(trained, values, items))
+
+
+def told_failures(folder: Path) -> str:
+    """What fails, in one line, as the report of a folder has it; nothing where it has none."""
+    try:
+        said = (kept(folder).get("failures") or {}).get("said", "")
+    except FolderError:
+        return ""
+    return said if isinstance(said, str) else ""

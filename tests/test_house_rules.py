@@ -25,7 +25,7 @@ EVERYTHING = ("__init__.py", "__main__.py")  # the front doors may import all
 LATE = ("__init__.py", "cli.py")  # may import the package inside functions, to start fast
 WITHOUT_TORCH = ["regard", "regard.errors", "regard.config", "regard.presets", "regard.score", "regard.data.read",
                  "regard.data.lines", "regard.data.recent", "regard.score.calibration", "regard.data.images",
-                 "regard.data.check", "regard.data.tokens", "regard.data.builtin",
+                 "regard.data.check", "regard.data.doctor.sheet", "regard.data.tokens", "regard.data.builtin",
                  "regard.cli"]  # fmt: skip
 
 SUFFIX = re.compile(r"^_?[a-z][a-z0-9_]*_([A-Z][A-Z0-9]*)$")

@@ -9,7 +9,18 @@ import pytest
 
 from regard.data.read import Example
 from regard.errors import FolderError
-from regard.report import FILE, Judged, best_and_worst, by_length, calibration, groups, kept, returned, write_report
+from regard.report import (
+    FILE,
+    Judged,
+    best_and_worst,
+    by_length,
+    calibration,
+    groups,
+    kept,
+    returned,
+    told_failures,
+    write_report,
+)
 from regard.tasks.task import Answer, Item
 from regard.trained import Trained
 from regard.view.html import inlined, page
@@ -45,6 +56,17 @@ def test_every_training_leaves_a_report(copy_folder: Path) -> None:
     assert {"report.html", FILE} <= set(listed)
 
 
+def test_it_says_what_fails_and_what_the_data_are_like(copy_folder: Path) -> None:
+    found = json.loads((copy_folder / FILE).read_text(encoding="utf-8"))
+    assert str(found["failures"]["judged"]) == dict(found["data"])["held-out examples"]
+    assert found["failures"]["said"] == told_failures(copy_folder)
+    assert found["failures"]["left_out"] == ""
+    names = [rule["name"] for rule in found["check"]["baselines"]["rules"]]
+    assert names == ["copy the input", "most frequent output", "nearest neighbour"]
+    assert dict(found["check"]["baselines"]["rules"][0]["scores"])["exact"] == 100.0
+    assert found["check"]["examples"] > 0
+
+
 def test_the_page_asks_for_nothing_else(copy_folder: Path) -> None:
     text = (copy_folder / "report.html").read_text(encoding="utf-8")
     assert "default-src &#x27;none&#x27;" in text
@@ -64,6 +86,16 @@ def test_a_report_on_a_file(copy_folder: Path, copy_file: Path, tmp_path: Path) 
     found = values(made)
     assert found["data"][0] == ["held-out examples", "84"]
     assert found["curves"] is None
+    assert found["check"] is None
+    assert "not at hand" in found["failures"]["left_out"]
+
+
+def test_what_fails_is_told_in_one_line(copy_folder: Path, copy_file: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    write_report(str(copy_folder), tell=said.append)
+    write_report(str(copy_folder), str(copy_file), str(tmp_path / "file.html"), said.append)
+    assert [" of " in line and "\n" not in line for line in said] == [True, True]
+    assert told_failures(tmp_path) == ""
 
 
 def test_a_folder_without_one_says_so(tmp_path: Path) -> None:

@@ -1,6 +1,5 @@
-"""A table in; a report of what a model could learn from it, as frozen records and as plain text, out."""
+"""A table in; a report of what a model could learn from it, as frozen records, out. `doctor.sheet` sets it as text."""
 
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -9,21 +8,24 @@ from typing import Any
 
 import numpy as np
 
+from regard.data.doctor.baselines import Baselines, baselines
+from regard.data.doctor.finding import Finding, Sight, worst_first
+from regard.data.doctor.labels import find_labels
+from regard.data.doctor.repeats import Conflicts, Groups, Overlap, ceiling, conflicts, find_repeats, grouped, overlap
+from regard.data.doctor.sides import find_sides, is_copy
+from regard.data.doctor.twins import find_twins, likeness
+from regard.data.doctor.writing import find_rare, find_strangers, find_writing
 from regard.data.guess import Guess
-from regard.data.images import measure, row_reference
-from regard.data.read import Example, Table, escape, quote
+from regard.data.images import measure as size_of
+from regard.data.images import row_reference
+from regard.data.read import Table
 from regard.data.text import is_running
 from regard.errors import RegardError
 
 BINS = 10
-BLOCKS = " ▁▂▃▄▅▆▇█"
-SHOWN_CONFLICTS = 3
-SHOWN_TARGETS = 3
+SHOWN_FAILURES = 3
 SHOWN_CHARACTERS = 20
 MOST_OPENED = 1000  # pictures
-LABEL = 12  # characters before the text of a line
-
-Groups = dict[tuple[str, ...], Counter[str]]
 
 
 @dataclass(frozen=True)
@@ -36,34 +38,6 @@ class Lengths:
     longest: int
     edges: tuple[int, ...]
     counts: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class Conflict:
-    """One source and the targets it has, the most frequent first."""
-
-    source: tuple[str, ...]
-    targets: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True)
-class Conflicts:
-    """Sources that have several different targets, and how many examples that touches."""
-
-    sources: int
-    examples: int
-    shown: tuple[Conflict, ...]
-
-
-@dataclass(frozen=True)
-class Overlap:
-    """What a second file shares with this one."""
-
-    path: str
-    sources: int  # different sources that stand in both
-    examples: int  # examples of the second file whose source stands in this one
-    pairs: int  # of these, those whose target stands here too
-    share: float  # examples / all examples of the second file
 
 
 @dataclass(frozen=True)
@@ -106,6 +80,8 @@ class Report:
     overlap: Overlap | None
     alphabets: Alphabets
     copied: int | None  # examples whose target is their source
+    findings: tuple[Finding, ...] = ()  # the worst first
+    baselines: Baselines | None = None  # what can be had without learning
     task: str | None = None  # what `regard train` would choose …
     why: tuple[str, ...] = ()  # … and why
     pictures: Survey | None = None  # of a source that is a picture
@@ -115,27 +91,53 @@ class Report:
         return asdict(self)
 
 
-def check(table: Table, other: Table | None = None) -> Report:
-    """What stands in a table, and what a second one (held out, say) shares with it."""
-    examples, groups = table.examples, _group(table.examples)
+def check(table: Table, other: Table | None = None, task: str = "transduce", measure: bool = True) -> Report:
+    """What stands in a table, and what a second one (held out, say) shares with it; `measure` = baselines too."""
+    sight, groups = Sight(table.examples, task), grouped(table.examples)
+    there = Sight(other.examples, task) if other else None
+    shared, between = compared(sight, groups, there, other.path) if there and other else (None, [])
+    targets = [example.target for example in table.examples if example.target is not None]
     has_target = table.target_name is not None
-    targets = [example.target for example in examples if example.target is not None]
     return Report(
         path=table.path,
         source_names=table.source_names,
         target_name=table.target_name,
-        examples=len(examples),
+        examples=len(sight),
         skipped=table.skipped,
         notes=tuple(table.notes),
-        source_lengths=_lengths(sum(map(len, example.source)) + len(example.source) - 1 for example in examples),
+        source_lengths=_lengths(sum(map(len, each.source)) + len(each.source) - 1 for each in table.examples),
         target_lengths=_lengths(map(len, targets)) if has_target else None,
-        duplicates=len(examples) - sum(map(len, groups.values())),
-        conflicts=_conflicts(groups) if has_target else None,
-        ceiling=sum(max(group.values()) for group in groups.values()) / max(len(examples), 1) if has_target else None,
-        overlap=_overlap(groups, other) if other else None,
-        alphabets=_alphabets(examples, targets),
-        copied=sum(example.source == (example.target,) for example in examples) if has_target else None,
+        duplicates=len(sight) - sum(map(len, groups.values())),
+        conflicts=conflicts(groups) if has_target else None,
+        ceiling=ceiling(groups) if has_target else None,
+        overlap=shared,
+        alphabets=_alphabets(sight),
+        copied=sum(map(is_copy, table.examples)) if has_target else None,
+        findings=worst_first([*findings(sight, groups), *between]),
+        baselines=baselines(sight, there) if measure else None,
     )
+
+
+def compared(sight: Sight, groups: Groups, other: Sight, path: str) -> tuple[Overlap, list[Finding | None]]:
+    """What a second file shares with the first, and what it has that the first has not."""
+    shared, found = overlap(sight, groups, other, path)
+    return shared, [*found, *find_strangers(sight, other, path)]
+
+
+def findings(sight: Sight, groups: Groups) -> Iterator[Finding | None]:
+    """All that the doctor sees in one file. Of pictures only what is said about them is text."""
+    texts = sight
+    if sight.task == "caption":
+        texts = Sight([replace(example, source=()) for example in sight.examples], sight.task)
+    yield from find_writing(texts)
+    yield from find_rare(texts)
+    if sight.task == "generate":  # in running text lines may well return
+        return
+    yield from find_repeats(sight, groups)
+    if sight.task != "caption":
+        yield from find_twins(likeness(sight))
+    yield from find_sides(sight)
+    yield from find_labels(sight)
 
 
 def with_guess(report: Report, found: Guess, table: Table, images: str = "", asked: bool = False) -> Report:
@@ -162,21 +164,13 @@ def survey(table: Table, images: str = "") -> Survey:
     looked = table.examples[:: -(-len(table.examples) // MOST_OPENED) or 1]
     for example in looked:
         try:
-            width, height = measure(row_reference(images, example.source[0]), Path(table.folder))
+            width, height = size_of(row_reference(images, example.source[0]), Path(table.folder))
             sizes[f"{width} × {height}"] += 1
         except RegardError as error:
             failures.append(f"{table.path}:{example.line}: {error}")
     return Survey(
-        len(looked), len(table.examples), tuple(sizes.most_common()), len(failures), tuple(failures[:SHOWN_CONFLICTS])
+        len(looked), len(table.examples), tuple(sizes.most_common()), len(failures), tuple(failures[:SHOWN_FAILURES])
     )
-
-
-def _group(examples: list[Example]) -> Groups:
-    """Each source with its targets, counted; no target counts as the empty one."""
-    groups: Groups = {}
-    for example in examples:
-        groups.setdefault(example.source, Counter())[example.target or ""] += 1
-    return groups
 
 
 def _lengths(lengths: Iterable[int]) -> Lengths:
@@ -190,120 +184,8 @@ def _lengths(lengths: Iterable[int]) -> Lengths:
     return Lengths(shortest, median, p95, longest, edges, tuple(map(int, counts)))
 
 
-def _conflicts(groups: Groups) -> Conflicts:
-    torn = [(source, group) for source, group in groups.items() if len(group) > 1]
-    worst = sorted(torn, key=lambda item: -item[1].total())[:SHOWN_CONFLICTS]
-    shown = tuple(Conflict(source, tuple(group.most_common(SHOWN_TARGETS))) for source, group in worst)
-    return Conflicts(len(torn), sum(group.total() for _, group in torn), shown)
-
-
-def _overlap(groups: Groups, other: Table) -> Overlap:
-    both = [example for example in other.examples if example.source in groups]
-    pairs = sum((example.target or "") in groups[example.source] for example in both)
-    share = len(both) / max(len(other.examples), 1)
-    return Overlap(other.path, len({example.source for example in both}), len(both), pairs, share)
-
-
-def _alphabets(examples: list[Example], targets: list[str]) -> Alphabets:
-    source: Counter[str] = Counter()
-    target: Counter[str] = Counter()
-    for example in examples:
-        for text in example.source:
-            source.update(text)
-    for text in targets:
-        target.update(text)
+def _alphabets(sight: Sight) -> Alphabets:
+    source, target = sight.source_characters, sight.target_characters
     once = sorted(character for character, count in (source + target).items() if count == 1)
     shared = len(source.keys() & target.keys())
     return Alphabets(len(source), len(target), shared, len(once), tuple(once[:SHOWN_CHARACTERS]))
-
-
-def render(report: Report, width: int = 80) -> str:
-    """The report for a terminal; what comes from data can not steer it."""
-    lines: list[str] = []
-    for label, text in _sections(report):
-        first = f"{label:<{LABEL}}"
-        lines += textwrap.wrap(text, max(width, 2 * LABEL), initial_indent=first, subsequent_indent=" " * LABEL)
-    return "\n".join(lines) + "\n"
-
-
-def _sections(report: Report) -> Iterator[tuple[str, str]]:
-    """The lines of the report, each a label and a text that may be wrapped."""
-    columns = [escape(name) for name in (*report.source_names, report.target_name or "")]
-    arrow = f" → {columns[-1]}" if report.target_name is not None else ""
-    yield "file", escape(report.path)
-    for number, line in enumerate(report.why):
-        yield "" if number else "train", escape(line)
-    yield "examples", f"{report.examples:,} (columns {', '.join(columns[:-1])}{arrow}), {report.skipped:,} skipped"
-    for note in report.notes:
-        yield "note", escape(note)
-    yield "source", _length_text(report.source_lengths)
-    if report.target_lengths:
-        yield "target", _length_text(report.target_lengths)
-    yield "characters", _alphabet_text(report.alphabets)
-    if report.pictures:
-        yield from _picture_sections(report.pictures)
-    yield "repeated", f"{_share(report.duplicates, report.examples)} repeat an earlier one"
-    if report.copied is not None:
-        yield "copied", f"{_share(report.copied, report.examples)} have their source as target"
-    yield from _conflict_sections(report)
-    if report.overlap:
-        yield "overlap", _overlap_text(report.overlap)
-
-
-def _picture_sections(pictures: Survey) -> Iterator[tuple[str, str]]:
-    sizes = ", ".join(f"{size} ({count:,} of them)" for size, count in pictures.sizes[:SHOWN_TARGETS])
-    more = f" and {len(pictures.sizes) - SHOWN_TARGETS:,} other sizes" if len(pictures.sizes) > SHOWN_TARGETS else ""
-    some = "" if pictures.opened == pictures.of else f" of {pictures.of:,}"
-    yield "pictures", f"{pictures.opened:,}{some} opened, {pictures.failed:,} can not be read: {sizes}{more}"
-    for line in pictures.shown:
-        yield "", escape(line)
-
-
-def _conflict_sections(report: Report) -> Iterator[tuple[str, str]]:
-    if report.conflicts is None or report.ceiling is None:
-        return
-    touched = _share(report.conflicts.examples, report.examples)
-    yield "conflicts", f"{report.conflicts.sources:,} sources have several targets; that touches {touched}"
-    for conflict in report.conflicts.shown:
-        targets = ", ".join(f"{quote(target, 24)} × {count}" for target, count in conflict.targets)
-        yield "", f"{' + '.join(quote(text, 24) for text in conflict.source)} → {targets}"
-    yield "ceiling", f"{_percent(report.ceiling)} exact match is the best that can be reached on these examples"
-
-
-def _length_text(lengths: Lengths) -> str:
-    numbers = (
-        f"{lengths.shortest:,} to {lengths.longest:,} characters, median {lengths.median:,}, 95 % ≤ {lengths.p95:,}"
-    )
-    return f"▕{bars(lengths.counts)}▏ {numbers}"
-
-
-def bars(counts: Iterable[int]) -> str:
-    """Counts as blocks of an eighth; what is not zero is seen."""
-    heights = list(counts)
-    top = max(heights, default=0) or 1
-    # Rounded up, so that a single long line still shows. A no-break space keeps an empty bin from being wrapped away.
-    return "".join(BLOCKS[-(-height * (len(BLOCKS) - 1) // top)] for height in heights).replace(" ", "\u00a0")
-
-
-def _alphabet_text(alphabets: Alphabets) -> str:
-    shown = " ".join("␣" if character == " " else escape(character) for character in alphabets.shown)
-    more = " …" if alphabets.once > len(alphabets.shown) else ""
-    seen = f"; seen once: {alphabets.once:,} ({shown}{more})" if alphabets.once else ""
-    return f"{alphabets.source:,} in source, {alphabets.target:,} in target, {alphabets.shared:,} in both{seen}"
-
-
-def _overlap_text(overlap: Overlap) -> str:
-    head = f"{_percent(overlap.share)} of {escape(overlap.path)}: {overlap.examples:,} examples"
-    return (
-        f"{head} ({overlap.sources:,} sources) have a source that is here too, {overlap.pairs:,} with the same target"
-    )
-
-
-def _share(count: int, total: int) -> str:
-    return f"{count:,} examples ({_percent(count / max(total, 1))})"
-
-
-def _percent(share: float) -> str:
-    """One decimal, but never 100 or 0 for what is not quite."""
-    rounded = min(max(round(100 * share, 1), 0.1), 99.9) if 0 < share < 1 else 100 * share
-    return f"{rounded:.1f} %"

@@ -5,11 +5,10 @@ their number. What comes out is a store of shards (`training.store`), mapped int
 """
 
 import hashlib
-import heapq
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import compress, islice
+from itertools import compress, count, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from regard import config
+from regard.data.division import Division
 from regard.data.read import Columns, Example, Table
 from regard.data.shards import HashedFile, Layout, Rows, Shards, Writer, Written, id_width
 from regard.data.spool import Spool, spool
@@ -32,9 +32,7 @@ from regard.tasks.task import Item, Task
 from regard.training import store as stored
 from regard.training.store import Contents, Items, changed, hashes, missing, read_texts
 
-HELD_OUT = 0.05  # of the sources, where no validation file is given …
-FEWEST, MOST = 50, 1000  # … but within these bounds, and never more than a fifth
-ENOUGH = int(MOST / HELD_OUT) + 1  # different sources beyond which as many are held out, whatever their number
+KNOWN = 100_000  # training examples whose texts are kept until the report is made, evenly spread
 BYTES = 256  # that spell what a vocabulary of characters does not hold
 PORTION = 4096  # examples turned into numbers at a time …
 PICTURES = 64  # … and pictures …
@@ -47,7 +45,7 @@ __all__ = ["Part", "Prepared", "changed", "columns_of", "hashes", "held_out", "m
 
 @dataclass(frozen=True)
 class Part:
-    """Examples and their numbers, side by side; of what is trained on nobody needs the texts, and there are none."""
+    """Examples and their numbers, side by side; of what is trained on no loop needs the texts, and there are none."""
 
     path: str
     examples: Sequence[Example]
@@ -65,6 +63,7 @@ class Prepared:
     valid: Part
     notes: list[str]
     data_hash: str
+    store: Path | None = None  # where all of it lies
 
 
 def prepare(c: config.Config, path: str, valid_path: str | None, store: Path, known: Known = None) -> Prepared:
@@ -95,7 +94,7 @@ def reopen(c: config.Config, vocabulary: Vocabulary, store: Path) -> Prepared:
 def opened(c: config.Config, vocabulary: Vocabulary, store: Path, found: Contents, notes: list[str]) -> Prepared:
     train = Part(found.train_path, (), Items(Shards(store, found.train)))
     valid = Part(found.valid_path, read_texts(store / "valid.jsonl"), Items(Shards(store, found.valid)))
-    return Prepared(c, vocabulary, task(c, vocabulary), train, valid, notes, found.data_hash)
+    return Prepared(c, vocabulary, task(c, vocabulary), train, valid, notes, found.data_hash, store)
 
 
 def fill(
@@ -188,48 +187,6 @@ class Side:
         return (example for example in self.table if (example.source in self.held) is self.inside)
 
 
-class Division:
-    """Sources in, those to be held out: the smallest by a hash, so that the data alone decide, and not their order.
-
-    Remembers no more than `MOST` sources with their counts, and short digests of the first `ENOUGH` different ones.
-    """
-
-    def __init__(self) -> None:
-        self.smallest: list[tuple[int, tuple[str, ...]]] = []  # a heap, the largest hash (with its sign changed) first
-        self.counts: dict[tuple[str, ...], int] = {}
-        self.different: set[bytes] = set()
-        self.examples = 0
-
-    def add(self, source: tuple[str, ...]) -> None:
-        self.examples += 1
-        if source in self.counts:
-            self.counts[source] += 1
-            return
-        if len(self.different) < ENOUGH:
-            self.different.add(hashlib.blake2b("\0".join(source).encode(), digest_size=16).digest())
-        entry = (-int.from_bytes(rank(source), "big"), source)
-        if len(self.smallest) < MOST:
-            heapq.heappush(self.smallest, entry)
-        elif entry < self.smallest[0]:
-            return
-        else:
-            del self.counts[heapq.heapreplace(self.smallest, entry)[1]]
-        self.counts[source] = 1
-
-    def held(self, path: str) -> dict[tuple[str, ...], int]:
-        """The sources to hold out, and how many examples each has."""
-        different = len(self.different)
-        if different < 2:
-            raise DataError(f"{path}: found {self.examples} example(s) with {different} distinct source, too few to "
-                            "train and validate; expected at least two, or a validation file")  # fmt: skip
-        wanted = min(max(int(HELD_OUT * different), FEWEST), MOST, max(1, different // 5))
-        return {source: self.counts[source] for _, source in sorted(self.smallest, reverse=True)[:wanted]}
-
-
-def rank(source: tuple[str, ...]) -> bytes:
-    return hashlib.blake2b("\t".join(source).encode(), digest_size=8).digest()
-
-
 def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> tuple[Side, Side, list[str]]:
     """The examples to train on, those to validate with, and notes."""
     if c.task == "generate" and is_running(path, c.data.source):
@@ -304,7 +261,9 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     asked = task(c, vocabulary)
     largest = max(vocabulary.source.size, vocabulary.target.size, c.data.max_source + 2)  # ids, or places of tokens
     writer = Writer(store, name, id_width(largest))
-    texts = HashedFile(store / "valid.jsonl") if name == "valid" else None
+    texts = text_file(store, name, c.task)
+    step = 1 if name == "valid" else -(-len(side) // KNOWN) or 1
+    numbered = count()
     bad: list[str] = []  # why examples were left out
     unknown, tokens = 0, 0
     for portion in portions(side, portion_size(c)):
@@ -317,12 +276,20 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
         fits = np.ones(len(rows), np.bool_) if asked.any_length else fitting(rows, c.limits)
         writer.add(rows.rows(fits))
         if texts is not None:
-            texts.write(b"".join(stored.text_line(example) for example in compress(portion, fits)))
+            some = (example for example in compress(portion, fits) if next(numbered) % step == 0)
+            texts.write(b"".join(map(stored.text_line, some)))
     digest.update(b"\x1d")
     layout = writer.close()
     written = [*writer.written, *([texts.close()] if texts is not None else [])]
     notes = [*skipped(side, bad), *left_out(side, sum(layout.counts), c, len(bad))]
     return Numbered(layout, written, notes, unknown / max(1, tokens))
+
+
+def text_file(store: Path, name: str, task: str) -> HashedFile | None:
+    """Where the texts of a part are written: all that are held out, and some of the others for the doctor to see."""
+    if name == "valid":
+        return HashedFile(store / "valid.jsonl")
+    return None if task in ("generate", "fill") else HashedFile(store / "known.jsonl")
 
 
 def unlearnt(ids: NDArray[Any], known: Tokenizer) -> int:

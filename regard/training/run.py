@@ -53,6 +53,7 @@ from regard.training.pace import LAST, Pace, Plan
 from regard.training.prepare import Known, Prepared, changed, missing, prepare, reopen
 from regard.training.progress import Report
 from regard.training.stop import Abandoned, Stop, stopping
+from regard.training.store import read_known
 from regard.training.team import Team, attempt, gathered
 from regard.training.transfer import Body, frozen, kept_weights, origin, put, read_kept
 from regard.training.update import out_of_memory
@@ -381,7 +382,8 @@ def reported(ready: Ready, trained: Trained, found: Evaluation, crew: Crew, card
     valid, facts = ready.data.valid, [("training examples", f"{len(ready.data.train.items):,}")]
     facts += [("note", note) for note in ready.data.notes]
     log = crew.report.metrics.entries
-    values = report(trained, found, valid.examples, valid.items, log, crew.keep.metric, card, facts)
+    known = read_known(ready.data.store) if ready.data.store else []
+    values = report(trained, found, valid.examples, valid.items, log, crew.keep.metric, card, facts, known)
     return {REPORT: (json_text(values) + "\n").encode(),
             "report.html": render(trained, values, valid.items).encode()}  # fmt: skip
 

@@ -1,6 +1,7 @@
 """What was prepared in, a folder of shards out, written once; and such a folder in, checked, and its contents out.
 
-train-*.ids, .index, .pictures · valid-* · valid.jsonl (the texts of the validation part) · data.json · manifest.json
+train-*.ids, .index, .pictures · valid-* · valid.jsonl (the texts of the validation part) · known.jsonl (some of those
+that are trained on, for the doctor) · data.json · manifest.json
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from regard.folder import check_file, parse_json, write_file
 from regard.tasks.task import Item
 
 FORMAT = 1
-OURS = re.compile(r"\.?((train|valid)-\d{5}\.(ids|index|pictures)|(train|valid)\.spool|valid\.jsonl|data\.json|"
+OURS = re.compile(r"\.?((train|valid)-\d{5}\.(ids|index|pictures)|(train|valid)\.spool|(valid|known)\.jsonl|data\.json|"
                   r"manifest\.json)(\.new)?")  # fmt: skip
 
 
@@ -175,6 +176,12 @@ def read_texts(path: Path) -> list[Example]:
     with open(path, encoding="utf-8", newline="\n") as file:
         rows = [json.loads(line) for line in file]
     return [Example(tuple(source), target, line) for source, target, line in rows]
+
+
+def read_known(store: Path) -> list[Example]:
+    """Examples that were trained on, as the doctor wants to see them; none where an earlier version wrote the store."""
+    path = store / "known.jsonl"
+    return read_texts(path) if path.is_file() else []
 
 
 def text_line(example: Example) -> bytes:

@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.check import Alphabets, Conflict, Overlap, Report, bars, check, render
+from regard.data.check import Alphabets, Report, check
+from regard.data.doctor.repeats import Conflict, Overlap
+from regard.data.doctor.sheet import bars, render
 from regard.data.read import Example, Table
 
 
@@ -71,7 +73,7 @@ def test_overlap_is_a_share_of_the_other() -> None:
     other = table([("a", "x"), ("a", "y"), ("b", "x"), ("new", "x")], "test.tsv")
     report = check(table([("a", "x"), ("b", "z"), ("c", "x")]), other)
     assert report.overlap == Overlap("test.tsv", sources=2, examples=3, pairs=1, share=0.75)
-    assert "75.0 % of test.tsv" in render(report)
+    assert "overlap: 3 of 4 (75.0 %) of test.tsv" in render(report)
 
 
 def test_alphabets() -> None:
@@ -123,4 +125,4 @@ def test_data_can_not_steer_the_terminal(rows: list[tuple[str, str]], path: str)
 
 
 def test_an_empty_table_does_not_break_it() -> None:
-    assert "0 examples" in render(check(table([]), table([])))
+    assert "examples    0 (" in render(check(table([]), table([])))

@@ -7,10 +7,11 @@ import pytest
 
 from regard import config
 from regard.data import builtin
+from regard.data.division import FEWEST, HELD_OUT, MOST, Division, rank
 from regard.data.read import Example
 from regard.data.spool import spool
 from regard.errors import ConfigError, DataError
-from regard.training.prepare import FEWEST, HELD_OUT, MOST, Division, Prepared, held_out, prepare, rank, split
+from regard.training.prepare import Prepared, held_out, prepare, split
 
 pytestmark = pytest.mark.no_shapes  # there are none here, and the watch is slow
 

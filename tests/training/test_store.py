@@ -15,6 +15,7 @@ from regard.data import builtin
 from regard.errors import DataError, FolderError, RegardError
 from regard.training import prepare as prepare_module
 from regard.training.prepare import Prepared, changed, hashes, missing, prepare, reopen
+from regard.training.store import read_known
 
 pytestmark = pytest.mark.no_shapes
 
@@ -47,6 +48,25 @@ def test_reopened_as_it_was(made: Prepared, tmp_path: Path) -> None:
     assert found.notes == []
     assert len(found.valid.examples) == len(found.valid.items) == 12
     assert list(found.train.examples) == []
+    assert found.store == tmp_path / "store"
+
+
+def test_texts_that_were_trained_on_are_kept_for_the_doctor(made: Prepared, tmp_path: Path) -> None:
+    known = read_known(tmp_path / "store")
+    assert [made.task.encode(example, ".") for example in known] == list(made.train.items)
+    assert not {example.source for example in known} & {example.source for example in made.valid.examples}
+    (tmp_path / "store" / "known.jsonl").unlink()
+    assert read_known(tmp_path / "store") == []  # as an earlier version left it
+
+
+def test_of_many_only_some_evenly_spread(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.training.prepare.KNOWN", 10)
+    made = prepare(config.resolve("rnn"), str(file), None, tmp_path / "store")
+    known = read_known(tmp_path / "store")
+    assert 5 <= len(known) <= 10 < len(made.train.items)
+    lines = [example.line for example in known]
+    assert lines == sorted(lines)
+    assert lines[-1] - lines[0] > len(made.train.items) // 2
 
 
 def test_texts_and_numbers_of_the_validation_part_stand_side_by_side(made: Prepared) -> None:
@@ -89,8 +109,8 @@ def test_twice_the_same_bytes(file: Path, tmp_path: Path) -> None:
         prepare(config.resolve("rnn"), str(file), None, store)
     names = {path.name for path in stores[0].iterdir()}
     assert names == {path.name for path in stores[1].iterdir()}
-    assert names == {"manifest.json", "data.json", "valid.jsonl", "train-00000.ids", "train-00000.index",
-                     "valid-00000.ids", "valid-00000.index"}  # fmt: skip
+    assert names == {"manifest.json", "data.json", "valid.jsonl", "known.jsonl", "train-00000.ids",
+                     "train-00000.index", "valid-00000.ids", "valid-00000.index"}  # fmt: skip
     assert all((stores[0] / name).read_bytes() == (stores[1] / name).read_bytes() for name in names)
 
 

@@ -267,6 +267,29 @@ regard demo
 """
 
 
+def failed() -> Json:
+    """One cause that stands out, and one that does not."""
+    shares = {"inside": {"count": 35, "value": 51.4, "low": 35.6, "high": 67.0},
+              "rest": {"count": 1150, "value": 81.7, "low": 73.7, "high": 87.7}}  # fmt: skip
+    clear = {"kind": "long source", "said": "sources longer than 18 characters, the longest 23 %", **shares,
+             "explains": 0.28, "stands_out": True, "examples": [["<b>9 May</b>", "2018-05-09", "2018-05-19"]],
+             "cure": "add long examples"}  # fmt: skip
+    dim = {**clear, "kind": "short source", "stands_out": False, "explains": 0.0}
+    return {"unit": "examples", "rule": "outputs that are not exactly the target", "judged": 1185, "failed": 55,
+            "causes": [clear, dim], "left_out": "", "said": "55 of 1,185 examples fail; 28 % of that goes with long "
+            "ones"}  # fmt: skip
+
+
+def checked() -> Json:
+    rules = [{"name": name, "scores": [["exact", value], ["chrf", 20.0]]}
+             for name, value in (("copy the input", 2.0), ("nearest neighbour", 4.25))]  # fmt: skip
+    finding = {"kind": "mojibake", "level": "trouble", "count": 9, "of": 2850, "lines": [1, 2, 3, 4, 5],
+               "said": "with letters that were read in the wrong encoding", "example": '"Ã©" for "é"',
+               "cure": "read the original as UTF-8"}  # fmt: skip
+    return {"examples": 2850, "ceiling": 0.98, "findings": [finding],
+            "baselines": {"rules": rules, "held": 150, "of": 300, "known": 2850, "searched": 2000}}  # fmt: skip
+
+
 def report() -> Json:
     random = np.random.default_rng(7)
     examples = [
@@ -285,6 +308,8 @@ def report() -> Json:
         "format": 1,
         "model": {"name": "dates", "task": "transduce", "preset": "rnn-attention", "parameters": 123456},
         "made": "regard 0.1.0, torch 2.13.0, 2026-11-16",
+        "failures": failed(),
+        "check": checked(),
         "scores": [
             {"name": "exact", "value": 97.5, "low": 96.2, "high": 98.6, "percent": True, "signature": ""},
             {

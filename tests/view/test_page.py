@@ -267,6 +267,7 @@ def test_the_report_has_all_its_chapters(width: int, watched: Watched, tmp_path:
         "confusion",
         "calibration",
         "best-and-worst",
+        "what-fails",
         "data",
         "card",
     }
@@ -278,6 +279,38 @@ def test_the_report_has_all_its_chapters(width: int, watched: Watched, tmp_path:
     watched.page.select_option("#example", "4")
     wait_for_output(watched.page, "2015-06-05")
     watched.page.wait_for_url(re.compile("example=4"))
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_doctor_in_the_report(width: int, watched: Watched, tmp_path: Path) -> None:
+    """What stands out is shown with examples and a cure, the rest is folded away; findings have lines and cures."""
+    watched.page.set_viewport_size({"width": width, "height": 900})
+    watched.page.goto(saved(report(), tmp_path))
+    clear, dim = (watched.page.locator(f'[data-cause="{kind} source"]') for kind in ("long", "short"))
+    expect(clear).to_contain_text("51.4 %")
+    expect(clear).to_contain_text("<b>9 May</b>")
+    expect(clear).to_contain_text("Likely cure: add long examples.")
+    expect(dim).to_be_hidden()
+    watched.page.locator("details.folded summary").click()
+    expect(dim).to_be_visible()
+    expect(watched.page.locator('[data-rule="nearest neighbour"]')).to_contain_text("4.3")
+    expect(watched.page.locator('[data-finding="mojibake"]')).to_contain_text("lines 1, 2, 3, 4, 5 …")
+    expect(watched.page.locator('[data-section="data"]')).to_contain_text("On 150 of 300 held-out examples")
+    assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_report_of_an_earlier_version_is_drawn(watched: Watched, tmp_path: Path) -> None:
+    old = {name: value for name, value in report().items() if name not in ("failures", "check")}
+    watched.page.goto(saved(old, tmp_path))
+    expect(watched.page.locator('[data-section="data"]')).to_be_visible()
+    assert watched.page.locator('[data-section="what-fails"]').count() == 0
+
+
+def test_an_error_rate_beyond_all_stays_on_its_line(watched: Watched, tmp_path: Path) -> None:
+    score = {"name": "ter", "value": 420.0, "low": 300.0, "high": 500.0, "percent": True, "signature": ""}
+    watched.page.goto(saved(report() | {"scores": [score]}, tmp_path))
+    expect(watched.page.locator('[data-score="ter"]')).to_contain_text("420.0")
+    assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_axes_fit_what_was_measured(watched: Watched, tmp_path: Path) -> None:
@@ -304,7 +337,7 @@ def test_nothing_is_said_of_returning_where_nothing_left(watched: Watched, tmp_p
 def test_a_report_without_some_chapters_is_drawn(watched: Watched, tmp_path: Path) -> None:
     gone = {"exposure": None, "confusion": None, "calibration": None, "by_length": None, "records": [], "card": ""}
     none = {"curves": None, "examples": {"best": [], "worst": []}, "data": []}
-    bare = report() | gone | none
+    bare = report() | gone | none | {"failures": None, "check": None}
     watched.page.goto(saved(bare, tmp_path))
     chapters = watched.page.locator("[data-section]").evaluate_all("all => all.map(one => one.dataset.section)")
     assert chapters == ["scores"]

@@ -1,8 +1,9 @@
-// The report of a whole training in, its page out: scores, curves, examples, lengths, exposure, data, card, records.
+// The report of a whole training in, its page out: scores, curves, examples, lengths, exposure, failures, data, card, records.
 import { barOf, drawBar, drawTheme } from "./bar";
 import { chartFigure, type Series } from "./chart";
 import { button, counted, dress, figure, make, part, unchanged } from "./dom";
 import { differing } from "./difference";
+import { checkParts, failureParts } from "./doctor";
 import { prose } from "./prose";
 import { readRecord, type Record } from "./record";
 import { drawSheet } from "./sheet";
@@ -38,7 +39,8 @@ function sections(report: Report): HTMLElement[] {
     make("p", { class: "hint" }, [preset, task, `${counted(parameters)} parameters`, report.made].filter(Boolean).join(" · ")));
   const all: (HTMLElement | null)[] = [
     head, scores(report), curves(report), beside(lengths(report), exposure(report), calibration(report), confusion(report)), examples(report),
-    report.data.length ? section("Data", facts(report.data)) : null,
+    report.failures ? section("What fails", ...failureParts(report.failures)) : null,
+    report.data.length ? section("Data", facts(report.data), ...(report.check ? checkParts(report.check) : [])) : null,
     report.card ? section("Card", make("div", { class: "prose" }, ...prose(report.card))) : null,
   ];
   return all.filter((one): one is HTMLElement => one !== null);
@@ -61,16 +63,22 @@ function scoreRow(score: Score): HTMLElement {
   const track = make("span", { class: "interval", "aria-hidden": true });
   if (score.percent) {
     const span = make("span", { class: "span" });
-    span.style.left = `${score.low ?? score.value}%`;
-    span.style.width = `${Math.max(0.4, (score.high ?? score.value) - (score.low ?? score.value))}%`;
+    const [low, high] = [within(score.low ?? score.value), within(score.high ?? score.value)];
+    span.style.left = `${low}%`;
+    span.style.width = `${Math.max(0.4, high - low)}%`;
     const dot = make("span", { class: "spot" });
-    dot.style.left = `${score.value}%`;
+    dot.style.left = `${within(score.value)}%`;
     track.append(span, dot);
   }
   const said = `${score.name} ${shown}${score.percent ? " %" : ""}${interval ? `, 95 % interval ${interval}` : ""}${score.signature ? ` · ${score.signature}` : ""}`;
   return make("div", { class: "score", "data-score": score.name, "data-value": score.value, "data-tip": said, tabindex: 0, "aria-label": said },
     make("span", { class: "score-name" }, score.name), make("span", { class: "score-value" }, shown, score.percent ? make("small", {}, " %") : null),
     score.percent ? track : make("span"), make("span", { class: "hint" }, interval));
+}
+
+/** Error rates may be beyond all. */
+function within(value: number): number {
+  return Math.min(100, Math.max(0, value));
 }
 
 function rounded(value: number, { percent }: Score): string {

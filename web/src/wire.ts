@@ -150,6 +150,61 @@ export interface Exposure {
   by_position: { position: number; forced: number; free: number; count: number }[];
 }
 
+export interface Share {
+  count: number;
+  value: number;
+  low: number;
+  high: number;
+}
+
+export interface Cause {
+  kind: string;
+  said: string;
+  inside: Share;
+  rest: Share;
+  explains: number;
+  stands_out: boolean;
+  examples: [string, string, string][];
+  cure: string;
+}
+
+export interface Failures {
+  unit: string;
+  rule: string;
+  judged: number;
+  failed: number;
+  causes: Cause[];
+  left_out: string;
+  said: string;
+}
+
+export interface Finding {
+  kind: string;
+  level: "trouble" | "doubt" | "remark";
+  count: number;
+  of: number;
+  lines: number[];
+  said: string;
+  example: string;
+  cure: string;
+}
+
+export interface Baselines {
+  rules: { name: string; scores: [string, number][] }[];
+  held: number;
+  of: number;
+  known: number;
+  searched: number;
+}
+
+/** What the data doctor says of the training examples. */
+export interface Checked {
+  examples: number;
+  ceiling: number | null;
+  findings: Finding[];
+  baselines: Baselines | null;
+}
+
 export interface Report {
   kind: "report";
   model: ModelName;
@@ -166,6 +221,9 @@ export interface Report {
   confusion: { labels: string[]; counts: number[][] } | null;
   calibration: { from: number; to: number; count: number; sure: number; right: number }[] | null;
   data: [string, string | number][];
+  /** Reports of earlier versions have neither. */
+  failures?: Failures | null;
+  check?: Checked | null;
   card: string;
   records: WireRecord[];
 }
