@@ -197,5 +197,5 @@ class ErrorAnswer(Said):
 
 
 RECORD_FIELDS = ("kind", "format", "model", "text", "picture", "source", "output", "target", "at", "probabilities",
-                 "alternatives", "confidence", "score", "answers", "chances", "maps", "beam", "seconds", "derived",
-                 "change")  # fmt: skip
+                 "copied", "alternatives", "confidence", "score", "answers", "chances", "maps", "beam", "seconds",
+                 "derived", "change")  # fmt: skip

@@ -16,7 +16,7 @@ from regard.data.vocabulary import learn
 from regard.layers.embedding import Output
 from regard.models.build import build
 from regard.models.model import Model
-from regard.tasks.loss import fed_states, token_loss
+from regard.tasks.loss import fed, token_loss
 from regard.tasks.transduce import Transduce
 
 Same = Callable[[Tensor, Tensor], None]
@@ -122,7 +122,7 @@ def test_always_forced_is_teacher_forcing(kind: str) -> None:
     task, model = made(kind)
     batch = everything(task)
     assert batch.target_BT is not None
-    forced_BTD = fed_states(model, batch, 1.0, 0)
+    forced_BTD = fed(model, batch, 1.0, 0).states_BTD
     assert torch.equal(forced_BTD, model(batch).states_BTD)
     stepped_BTD = one_by_one(model, batch, torch.ones_like(batch.target_BT, dtype=torch.bool))
     torch.testing.assert_close(forced_BTD, stepped_BTD, rtol=0.0, atol=1e-10)
@@ -133,7 +133,8 @@ def test_almost_always_forced_is_teacher_forcing_token_by_token(kind: str) -> No
     """The other path of the code, with a share at which no draw of this seed leaves the true tokens."""
     task, model = made(kind)
     batch = everything(task)
-    torch.testing.assert_close(fed_states(model, batch, 1.0 - 1e-9, 0), model(batch).states_BTD, rtol=0.0, atol=1e-10)
+    found_BTD = fed(model, batch, 1.0 - 1e-9, 0).states_BTD
+    torch.testing.assert_close(found_BTD, model(batch).states_BTD, rtol=0.0, atol=1e-10)
 
 
 @each_kind
@@ -142,7 +143,7 @@ def test_never_forced_is_free_running(kind: str) -> None:
     batch = everything(task)
     assert batch.target_BT is not None
     nothing_BT = torch.zeros_like(batch.target_BT, dtype=torch.bool)
-    found_BTD = fed_states(model, batch, 0.0, 0)
+    found_BTD = fed(model, batch, 0.0, 0).states_BTD
     torch.testing.assert_close(found_BTD, one_by_one(model, batch, nothing_BT), rtol=0.0, atol=1e-10)
     assert not torch.allclose(found_BTD, model(batch).states_BTD)  # a fresh model does not write the target
 
@@ -151,10 +152,10 @@ def test_never_forced_is_free_running(kind: str) -> None:
 def test_scheduled_sampling_is_pure_in_the_seed(kind: str) -> None:
     task, model = made(kind)
     batch = everything(task)
-    first_BTD = fed_states(model, batch, 0.5, 1)
+    first_BTD = fed(model, batch, 0.5, 1).states_BTD
     torch.rand(100)  # the global generator has no part in it
-    assert torch.equal(first_BTD, fed_states(model, batch, 0.5, 1))
-    others = [fed_states(model, batch, 0.5, seed) for seed in range(2, 6)]
+    assert torch.equal(first_BTD, fed(model, batch, 0.5, 1).states_BTD)
+    others = [fed(model, batch, 0.5, seed).states_BTD for seed in range(2, 6)]
     assert not all(torch.allclose(first_BTD, other_BTD) for other_BTD in others)
 
 
