@@ -86,11 +86,12 @@ def total_and_gradients(
         states, label = states_ND[rows], label_N[rows]
         z = torch.addmm(bias_V, states, weight_VD.t(), out=logits[: len(label)])
         p = torch.softmax(z, 1, exact, out=chances[: len(label)])
-        total += unsmoothed(z, p, label, smoothing)
-        if beside is not None:
-            share_R, gained = mixture(z, p, label, *(each[rows].to(exact) for each in beside))
+        if beside is None:
+            total += unsmoothed(z, p, label, smoothing)
+        else:
+            share_R, part = mixture(z, p, label, smoothing, *(each[rows].to(exact) for each in beside))
+            total += part
             pull_N[rows] *= share_R
-            total -= (1 - smoothing) * gained
             p *= (pull_N[rows] + smoothing)[:, None]
         to_bias_V += p.sum(0)
         p.scatter_add_(1, label[:, None], -pull_N[rows, None])
@@ -123,9 +124,11 @@ def log_sum(z_RV: Tensor, p_RV: Tensor) -> Tensor:
     return z_RV.amax(1).to(p_RV.dtype) - p_RV.amax(1).log()
 
 
-def mixture(z_RV: Tensor, p_RV: Tensor, label_R: Tensor, written_R: Tensor, copied_R: Tensor) -> tuple[Tensor, Tensor]:
-    """The share that the softmax has in the probability of each label; and Σ of what the mixture adds to its log."""
-    alone_R = z_RV.gather(1, label_R[:, None])[:, 0] - log_sum(z_RV, p_RV)
-    inside_R = written_R + alone_R
-    gained = (torch.logaddexp(inside_R, copied_R) - alone_R).sum(dtype=torch.float64)
-    return torch.sigmoid(inside_R - copied_R), gained
+def mixture(
+    z_RV: Tensor, p_RV: Tensor, label_R: Tensor, smoothing: float, written_R: Tensor, copied_R: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The share of the softmax in the probability of each label; and Σ ε log Σ exp z − (1 − ε) log of that."""
+    log_sum_R = log_sum(z_RV, p_RV)
+    inside_R = written_R + z_RV.gather(1, label_R[:, None])[:, 0] - log_sum_R
+    part_R = smoothing * log_sum_R - (1 - smoothing) * torch.logaddexp(inside_R, copied_R)
+    return torch.sigmoid(inside_R - copied_R), part_R.sum(dtype=torch.float64)

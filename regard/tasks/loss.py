@@ -34,7 +34,7 @@ def token_loss(
     states_ND = states_BTD.flatten(0, 1).index_select(0, real_N)
     label_N = label_BT.flatten().index_select(0, real_N) - first
     if is_plain():
-        total = plain_loss(output(states_ND)[:, first:], label_N, smoothing, beside)
+        total = plain_loss(output(states_ND[None])[0, :, first:], label_N, smoothing, beside)
     else:
         total = chunked_loss(states_ND, output.weight[first:], output.bias[first:], label_N, smoothing, beside)
     return Loss(total, len(real_N))
