@@ -82,10 +82,7 @@ def learn(
         return Vocabulary(source, Tokenizer.learn(targets(examples), kind, MOST_PIECES), tuple(is_tags))
     if shared or not has_targets(examples):
         return Vocabulary(source, source, tuple(is_tags))
-    texts = targets(examples)
-    if c.copies:  # what stands in sources alone can be copied only if the target has a token for it
-        texts = chain(texts, cells(examples, [not each for each in is_tags]))
-    return Vocabulary(source, Tokenizer.learn(texts, c.tokens.target, size), tuple(is_tags))
+    return Vocabulary(source, learn_target(examples, c, is_tags, size), tuple(is_tags))
 
 
 def learn_source(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]) -> Tokenizer:
@@ -95,6 +92,18 @@ def learn_source(examples: Iterable[Example], c: config.Config, is_tags: Sequenc
     shared = (c.tokens.shared or c.task in config.ONE_SIDE) and c.task not in config.LABELLED
     both = chain(texts, targets(examples)) if shared else texts
     return Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
+
+
+def learn_target(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool], size: int) -> Tokenizer:
+    """Of the targets; of the sources too where these may be copied, which needs a token for what stands there alone.
+
+    Words of sources take no room from those of targets; subwords are as many as they would be for one side.
+    """
+    if not c.copies:
+        return Tokenizer.learn(targets(examples), c.tokens.target, size)
+    both = chain(targets(examples), cells(examples, [not each for each in is_tags]))
+    room = min(size + c.tokens.size, MOST_PIECES) if c.tokens.target == "words" else size
+    return Tokenizer.learn(both, c.tokens.target, room)
 
 
 def cells(examples: Iterable[Example], wanted: Sequence[bool]) -> Iterator[str]:

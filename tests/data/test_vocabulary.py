@@ -143,3 +143,6 @@ def test_words_of_the_source_are_known_to_a_target_that_may_copy_them() -> None:
     words = ["tokens.source=words", "tokens.target=words"]
     assert UNKNOWN in learn(NAMES, settings(*words), [False]).target.encode("meet").ids
     assert UNKNOWN not in learn(NAMES, copying(*words), [False]).target.encode("meet").ids
+    few = learn(NAMES, copying(*words, "tokens.size=2"), [False])  # of the source; as many again of the targets
+    assert few.source.size == len(SPECIALS) + 2
+    assert few.target.size == len(SPECIALS) + 4
