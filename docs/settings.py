@@ -4,14 +4,15 @@ import re
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SETTING = re.compile(r"^    (\w+): (.+?)(?: = (.+?))?(?:  # (.+))?$")
-SECTION = re.compile(r"^class (\w+)\((\w+)\):")
+SETTING = re.compile(r"^(?: {4}){1,2}(\w+): (\S.*?)(?: = (.+?))?(?:  # type: \S+)?(?:  # (.+))?$")
+SECTION = re.compile(r"^ *class (\w+)\((\w+)(?:, Copying)?\):")
 CONFIG = (HERE.parent / "regard" / "config.py").read_text(encoding="utf-8")
 ALIASES = dict(re.findall(r"^(\w+) = (Literal\[.+\])$", CONFIG, re.MULTILINE))
 SHOWN = {
     "Data": "data", "Tokens": "tokens", "Lookup": "every attention", "RecurrentEncoder": "encoder, kind = recurrent",
     "ConvolutionalEncoder": "encoder, kind = convolutional", "AttentionBlocks": "encoder or decoder, kind = attention",
-    "ImageEncoder": "encoder, kind = image", "RecurrentDecoder": "decoder, kind = recurrent",
+    "ImageEncoder": "encoder, kind = image",
+    "Copying": "every decoder with attention to a source", "RecurrentDecoder": "decoder, kind = recurrent",
     "ConvolutionalDecoder": "decoder, kind = convolutional", "Embedding": "embedding", "Fill": "fill",
     "Generate": "generate", "Head": "head", "Train": "train", "Search": "search",
 }  # fmt: skip

@@ -239,6 +239,7 @@ def train(
     \b
     regard train dates.tsv -o model
     regard train dates.tsv -o model --preset transformer --set encoder.layers=4 --minutes 5
+    regard train names.tsv -o model --set decoder.copy=true   # outputs repeat parts of inputs
     regard train forms.tsv -o model --source lemma,tags --target form --tags tags
     regard train reviews.tsv -o model --from body --task classify
     """

@@ -6,6 +6,7 @@ before anything is built.
 """
 
 import tomllib
+import warnings
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -57,6 +58,9 @@ IDLE = (
     ("data", ("max_source",), ("generate", "caption"), "there is no source of tokens"),
     ("data", ("max_target",), ("fill", "classify"), "there is no target of tokens"),
 )
+
+# Kinds of tokens that cut a text in a like way, so that many are the same on both sides.
+ALIKE = {"characters": "characters", "bytes": "characters", "words": "words", "bpe": "subwords", "unigram": "subwords"}
 
 # Positions that act on embeddings serve any network; the others act inside self-attention.
 ADDED = ("sinusoidal", "learned", "none")
@@ -244,7 +248,16 @@ class ImageEncoder(AttentionBlocks):
 # ── decoders ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class RecurrentDecoder(Lookup):
+with warnings.catch_warnings():
+    warnings.filterwarnings("ignore", 'Field name "copy"')  # pydantic had a method of that name, which is not used here
+
+    class Copying(Section):
+        """A head that points into the source: each token is written, or copied from there (See et al. 2017)."""
+
+        copy: bool = False  # type: ignore[assignment]  # tokens may be copied from the source
+
+
+class RecurrentDecoder(Lookup, Copying):
     """A loop over the target. `context` says how it sees the source:
 
     none    only through the state it starts from
@@ -278,7 +291,7 @@ class RecurrentDecoder(Lookup):
         return self
 
 
-class ConvolutionalDecoder(Lookup):
+class ConvolutionalDecoder(Lookup, Copying):
     """Stacked causal convolutions with gates and residuals; attention to the source in each."""
 
     kind: Literal["convolutional"] = "convolutional"
@@ -295,7 +308,7 @@ class ConvolutionalDecoder(Lookup):
         return self
 
 
-class AttentionDecoder(AttentionBlocks):
+class AttentionDecoder(AttentionBlocks, Copying):
     """Causal self-attention over the target, attention to the source."""
 
     kind: Literal["attention"] = "attention"
@@ -443,6 +456,7 @@ class Config(Section):
         check_decoder(self)
         check_tying(self)
         check_spelled(self)
+        check_copying(self)
         if (self.train.forcing < 1.0 or self.train.forcing_end is not None) and self.decoder.kind == "none":
             refuse("train.forcing", "without a decoder there is no token to feed back")
         check_generate(self)
@@ -462,6 +476,11 @@ class Config(Section):
         if self.encoder.kind != "none":
             return written
         return self.data.max_source + 1 + (0 if self.task in READING else written)
+
+    @property
+    def copies(self) -> bool:
+        """Whether tokens may be copied from the source."""
+        return isinstance(self.decoder, Copying) and self.decoder.copy
 
     @property
     def endless(self) -> bool:
@@ -614,6 +633,28 @@ def check_spelled(c: Config) -> None:
         refuse("tokens.source", "the task extract points at tokens, and spelled words are read by their characters")
 
 
+def check_copying(c: Config) -> None:
+    """Copying needs tokens of a source, attention that could point at them, and the same text in both sides' tokens."""
+    if not c.copies:
+        return
+    if c.task != "transduce":
+        why = "writes no target" if c.task in READING else "has no tokens of a source"
+        refuse("decoder.copy", f"the task {c.task} {why}, so nothing can be copied; say false")
+    context = getattr(c.decoder, "context", "")
+    if isinstance(c.decoder, RecurrentDecoder) and not c.decoder.attends:
+        refuse("decoder.copy", f"with decoder.context={context} nothing looks at the tokens of the source, so none can "
+               "be pointed at; expected output, feed or input, as in rnn-attention")  # fmt: skip
+    if isinstance(c.encoder, Nothing) and not isinstance(c.decoder, AttentionDecoder):
+        refuse("decoder.copy", f"a {c.decoder.kind} decoder alone looks at no token of its source, so none can be "
+               "pointed at; an encoder before it could be")  # fmt: skip
+    if c.tokens.source == "spelled":
+        refuse("decoder.copy", "spelled words are known without their capitals and digits, and what is copied must be "
+               "the text itself; say tokens.source=words")  # fmt: skip
+    if ALIKE[c.tokens.source] != ALIKE[c.tokens.target]:
+        refuse("decoder.copy", f"a token is copied as the same text, and {c.tokens.source} of the source are no "
+               f"{c.tokens.target} of the target; say the same for both")  # fmt: skip
+
+
 def idle(c: Config, asked: dict[str, Any]) -> list[str]:
     """A warning for each setting that was asked for, is not what it would be anyway, and does nothing for the task."""
     found = []
@@ -686,6 +727,8 @@ def asked_task(from_file: Tree, words: list[str]) -> object:
 def for_task(tree: Tree, task: str) -> Tree:
     """A preset for another task than its own: of its two sides the one that the task reads or writes with."""
     encoder, decoder = (dict(tree.get(side, {})) for side in ("encoder", "decoder"))
+    if task != "transduce" and decoder.pop("copy", None) is not None:  # there is nothing to be copied
+        tree = {**tree, "decoder": decoder}
     if tree.get("task", "transduce") == task or {encoder.get("kind"), decoder.get("kind")} & {"image"}:
         return {**tree, "task": task}
     embedding = {name: value for name, value in tree.get("embedding", {}).items() if not name.startswith("tie_")}
@@ -797,6 +840,9 @@ def check_tree(tree: Tree, where: str) -> Config:
         part = tree.get(side)
         if isinstance(part, dict) and "kind" not in part:
             tree = {**tree, side: {"kind": "recurrent", **part}}
+    decoder = tree.get("decoder")
+    if isinstance(decoder, dict) and decoder.get("kind") == "none" and decoder.get("copy"):
+        raise ConfigError(f"{where}: decoder.copy: without a decoder no target is written, so nothing can be copied")
     try:
         return Config.model_validate(tree)
     except ValidationError as error:

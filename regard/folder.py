@@ -149,7 +149,7 @@ def load(folder: Path) -> Saved:
     calibration = read_calibration(folder / "calibration.json") if "calibration.json" in listed else None
     sizes = vocabulary.source.size, vocabulary.target.size
     expected = shapes_of(refuse_giants(c, *sizes))
-    model = fill(unfilled(c, *sizes), read_weights(folder / "model.safetensors", expected))
+    model = fill(unfilled(c, *sizes, vocabulary.copies()), read_weights(folder / "model.safetensors", expected))
     return Saved(c, vocabulary, model, calibration)
 
 

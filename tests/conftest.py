@@ -167,7 +167,8 @@ def small_model() -> Callable[..., Trained]:
         c = config.resolve(preset, None, [*small_words(preset), *words])
         examples = [Example(("abcd",), None if c.task == "fill" else "a b c d", 1)]
         vocabulary = learn(examples, c, [False])
-        return Trained(c, vocabulary, build(c, vocabulary.source.size, vocabulary.target.size).eval())
+        sizes = vocabulary.source.size, vocabulary.target.size
+        return Trained(c, vocabulary, build(c, *sizes, copies=vocabulary.copies()).eval())
 
     return make
 

@@ -224,6 +224,17 @@ REFUSALS: list[tuple[config.Tree, list[str], str, str]] = [
      "embedding.tie_output", "found embeddings of 32 and states of 128"),
     (FILL, ["train.forcing=0.5"], "train.forcing", "there is no token to feed back"),
     (FILL, ["train.forcing_end=0.5"], "train.forcing", "there is no token to feed back"),
+    ({}, ["decoder.context=none", "decoder.copy=true"], "decoder.copy", "with decoder.context=none nothing looks at"),
+    ({}, ["decoder.context=fixed", "decoder.copy=true"], "decoder.copy", "with decoder.context=fixed nothing looks at"),
+    (ALONE, ["decoder.copy=true"], "decoder.copy", "nothing looks at the tokens of the source"),
+    (ALONE, ["decoder.kind=convolutional", "decoder.copy=true"], "decoder.copy", "looks at no token of its source"),
+    (ALONE, ["decoder.kind=attention", "task=generate", "decoder.copy=true"], "decoder.copy", "no tokens of a source"),
+    (ALONE, ["decoder.kind=attention", "task=classify", "decoder.copy=true"], "decoder.copy", "writes no target"),
+    (CAPTION, ["decoder.copy=true"], "decoder.copy", "the task caption has no tokens of a source"),
+    (FILL, ["decoder.copy=true"], "decoder.copy", "without a decoder no target is written"),
+    ({}, ["tokens.source=words", "decoder.copy=true"], "decoder.copy", "words of the source are no characters"),
+    ({}, ["tokens.source=bpe", "tokens.target=words", "decoder.copy=true"], "decoder.copy", "bpe of the source are no"),
+    ({}, ["tokens.source=spelled", "tokens.target=words", "decoder.copy=true"], "decoder.copy", "without their cap"),
 ]  # fmt: skip
 
 
@@ -252,6 +263,12 @@ def test_what_the_refusals_spoil_is_sound_before(base: config.Tree) -> None:
         (CAPTION, ["encoder.form=patches", "encoder.size=33", "encoder.patch=3"]),
         (CAPTION, ["decoder.kind=attention"]),
         (FILL, ["embedding.tie_output=true"]),
+        ({}, ["decoder.copy=true"]),
+        ({}, ["decoder.copy=true", "tokens.source=bytes"]),
+        ({}, ["decoder.kind=convolutional", "decoder.copy=true", "tokens.source=bpe", "tokens.target=unigram"]),
+        (BLOCKS, ["decoder.copy=true", "tokens.source=words", "tokens.target=words"]),
+        (ALONE, ["decoder.kind=attention", "decoder.copy=true"]),
+        (ALONE, ["decoder.copy=false"]),
     ],
 )
 def test_what_makes_sense_is_not_refused(base: config.Tree, words: list[str]) -> None:

@@ -20,6 +20,7 @@ from regard.errors import ConfigError
 from regard.lab.laws import Probe, causal, draw_items, laws, render
 from regard.layers import attention
 from regard.layers.crf import Chain
+from regard.layers.pointer import Copied, Offer, Pointer
 from regard.layers.pool import Pool
 from regard.layers.tap import listening
 from regard.models.build import build
@@ -45,7 +46,7 @@ def trained(preset: str, words: list[str]) -> Trained:
     c = config.resolve(preset, None, [*short, *words])
     targets = {"tag": ["x y z"], "classify": ["x", "y", "z"]}.get(c.task, ["xyzabcd"])
     vocabulary = learn([Example(("abcdefgh",), target, 1) for target in targets], c, [False])
-    model = build(c, vocabulary.source.size, vocabulary.target.size).eval()
+    model = build(c, vocabulary.source.size, vocabulary.target.size, copies=vocabulary.copies()).eval()
     with torch.no_grad():
         for weight in model.parameters():
             weight.add_(torch.randn(weight.shape, generator=torch.Generator().manual_seed(weight.numel())), alpha=0.2)
@@ -76,6 +77,52 @@ def test_every_preset_keeps_the_laws(preset: str) -> None:
     applies = {law.name for law in found if law.difference is not None}
     without_decoder = {"causal", "cached = uncached", "beam 1 = greedy"}
     assert {law.name for law in found} - applies == (without_decoder if preset == "encoder" else set())
+
+
+COPYING = {
+    "rnn-attention": [],
+    "feed": ["decoder.context=feed", "decoder.cell=lstm"],
+    "input": ["decoder.context=input", "tokens.shared=true"],
+    "conv": [],
+    "attention-encoder": ["tokens.source=words", "tokens.target=words"],
+    "transformer": ["encoder.width=8"],  # another width than the decoder's
+    "decoder": [],
+    "decoder, rotary": ["decoder.position=rotary", "embedding.tie_output=true"],
+}
+
+
+@pytest.mark.parametrize("case", COPYING)
+def test_every_preset_that_copies_keeps_the_laws(case: str) -> None:
+    """Under all of them but that of the engine, which leaves such models to torch."""
+    preset = case.split(",")[0] if case.split(",")[0] in PRESETS else "rnn-attention"
+    made = trained(preset, [*shrink(preset), "decoder.copy=true", *COPYING[case]])
+    found = laws(made, count=5)
+    assert not [law for law in found if not law.holds], render(found)
+    assert {law.name for law in found if law.difference is None} == {"engine = model"}
+    record = made.look("abcdefgh")
+    assert record.copied is not None
+    assert any(share > 0 for share in record.copied)
+
+
+def test_copying_what_is_to_come_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Pointer.forward
+
+    def peek(self: Pointer, states_BTD: Tensor, offer: Offer) -> Copied:
+        found = honest(self, states_BTD, offer)
+        return replace(found, gate_BT=found.gate_BT.roll(-1, 1))
+
+    monkeypatch.setattr(Pointer, "forward", peek)
+    assert "causal" in broken(trained("transformer", [*shrink("transformer"), "decoder.copy=true"]))
+
+
+def test_pointing_at_padding_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    honest = Pointer.offer
+
+    def blind(self: Pointer, states_BSM: Tensor, source_BS: Tensor, mask_BS: Tensor) -> Offer:
+        return replace(made := honest(self, states_BSM, source_BS, mask_BS), token_BS=made.token_BS.clamp(min=9))
+
+    monkeypatch.setattr(Pointer, "offer", blind)
+    assert "padding-proof" in broken(trained("rnn-attention", [*shrink("rnn-attention"), "decoder.copy=true"]))
 
 
 @pytest.mark.parametrize("preset", ["rnn", "conv", "transformer", "decoder", "rnn-single"])

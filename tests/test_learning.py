@@ -18,6 +18,7 @@ import torch
 from regard import config
 from regard.data.builtin import generate, sequences
 from regard.models.build import build
+from regard.search.write import Sampling
 from regard.tasks.task import Evaluation, Wish
 from regard.trained import Trained
 from regard.training.prepare import prepare
@@ -185,3 +186,56 @@ def test_the_caption_preset_learns_to_name_shapes(tmp_path: Path) -> None:
     before = untrained(c, files)
     assert before.metrics["exact"].value < 1.0
     assert found.facts["loss"] < before.facts["loss"] / 4
+
+
+# ── names that no target of training has ─────────────────────────────────────────────────────────────────────────────
+
+GREETINGS = [  # preset, steps, exact match (per cent) that it must reach with a copy head; without one it is 0
+    ("rnn-attention", 150, 80.0),  # 100 and 100
+    ("conv", 150, 80.0),  # 100 and 100
+    ("transformer", 150, 40.0),  # 69 and 84
+    ("decoder", 120, 60.0),  # 100 and 98 after 150 steps
+]
+
+
+@cache
+def greetings() -> tuple[list[Pair], list[Pair]]:
+    """`a greets b` becomes `b was greeted`: the second half of the names is never greeted in training."""
+    draw = random.Random(0)
+    names = ["".join(draw.choices("abcdefghijklmnopqrstuvwxyz", k=5)) for _ in range(120)]
+    pairs = [(draw.choice(names), draw.choice(names[:60])) for _ in range(1500)]
+    others = [(draw.choice(names), draw.choice(names[60:])) for _ in range(200)]
+    known, new = ([(f"{a} greets {b}", f"{b} was greeted") for a, b in some] for some in (pairs, others))
+    return known, new
+
+
+@pytest.mark.parametrize(("preset", "steps", "bar"), GREETINGS, ids=[case[0] for case in GREETINGS])
+def test_what_no_target_had_is_copied(preset: str, steps: int, bar: float, tmp_path: Path) -> None:
+    files = write_rows(tmp_path, *greetings())
+    words = config.to_tree(settings(preset, steps, 0.005, tokens=512))
+    words = config.lay(words, {"tokens": {"source": "words", "target": "words"}})
+    found = {}
+    for copy in (True, False):
+        c = config.check_tree(config.lay(words, {"decoder": {"copy": copy}}), "test")
+        trained, found[copy] = train(c, *files, quiet=True)
+        if copy:
+            answers_as_always(trained, tmp_path / "model")
+    assert found[True].metrics["exact"].value >= bar
+    assert found[False].metrics["exact"].value == 0.0
+    assert found[True].facts["loss"] < found[False].facts["loss"] / 2
+
+
+def answers_as_always(trained: Trained, folder: Path) -> None:
+    """Saved and loaded, looked into, with a beam, drawn, begun and held to a list."""
+    text, written = greetings()[1][0]
+    trained.save(folder)
+    loaded = Trained.load(folder)
+    for wish in (Wish(), Wish(beam=4, n_best=3), Wish(sampling=Sampling(seed=1))):
+        assert loaded.run([text], wish=wish) == trained.run([text], wish=wish)
+    record = loaded.look(text)
+    assert record.copied is not None
+    assert len(record.copied) == len(record.target)
+    assert record.copied[0] > 0.5 > record.copied[-1]  # the name; the end of the text
+    other = "was greeted"
+    assert loaded.run([text], wish=Wish(choices=(other, written)))[0].text in (other, written)
+    assert loaded.run([text], wish=Wish(prefix=written.split()[0]))[0].text.startswith(written.split()[0])

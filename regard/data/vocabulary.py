@@ -7,7 +7,7 @@ from itertools import chain, compress
 from regard import config
 from regard.data.ragged import Ragged
 from regard.data.read import Example
-from regard.data.tokens import MOST_PIECES, Encoding, Kind, Tokenizer, split_tags
+from regard.data.tokens import MOST_PIECES, PAD, Encoding, Kind, Tokenizer, split_tags
 from regard.errors import FolderError
 
 
@@ -31,6 +31,18 @@ class Vocabulary:
         """The ids that `encode_source` gives, of many examples at once."""
         columns = [[row[place] for row in rows] for place in range(len(self.is_tags))]
         return self.source.encode_columns_flat(columns, self.is_tags)
+
+    def copies(self) -> list[int]:
+        """For each token of the source the target's of the same text; PAD where it has none, and for signs and tags.
+
+        A character that is a byte too is the character, as it is when a text is encoded.
+        """
+        read, written = self.source.pieces, self.target.pieces
+        signs = [PAD] * read.first
+        if self.shared:
+            return [*signs, *range(read.first, self.source.size)]
+        known = {text: id for id, text in enumerate(written.spellings, written.first)}
+        return [*signs, *(known.get(text, PAD) for text in read.spellings)]
 
     def as_dict(self) -> dict[str, object]:
         target = None if self.shared else self.target.as_dict()
@@ -70,7 +82,7 @@ def learn(
         return Vocabulary(source, Tokenizer.learn(targets(examples), kind, MOST_PIECES), tuple(is_tags))
     if shared or not has_targets(examples):
         return Vocabulary(source, source, tuple(is_tags))
-    return Vocabulary(source, Tokenizer.learn(targets(examples), c.tokens.target, size), tuple(is_tags))
+    return Vocabulary(source, learn_target(examples, c, is_tags, size), tuple(is_tags))
 
 
 def learn_source(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool]) -> Tokenizer:
@@ -80,6 +92,18 @@ def learn_source(examples: Iterable[Example], c: config.Config, is_tags: Sequenc
     shared = (c.tokens.shared or c.task in config.ONE_SIDE) and c.task not in config.LABELLED
     both = chain(texts, targets(examples)) if shared else texts
     return Tokenizer.learn(both, c.tokens.source, c.tokens.size, tags)
+
+
+def learn_target(examples: Iterable[Example], c: config.Config, is_tags: Sequence[bool], size: int) -> Tokenizer:
+    """Of the targets; of the sources too where these may be copied, which needs a token for what stands there alone.
+
+    Words of sources take no room from those of targets; subwords are as many as they would be for one side.
+    """
+    if not c.copies:
+        return Tokenizer.learn(targets(examples), c.tokens.target, size)
+    both = chain(targets(examples), cells(examples, [not each for each in is_tags]))
+    room = min(size + c.tokens.size, MOST_PIECES) if c.tokens.target == "words" else size
+    return Tokenizer.learn(both, c.tokens.target, room)
 
 
 def cells(examples: Iterable[Example], wanted: Sequence[bool]) -> Iterator[str]:

@@ -29,7 +29,7 @@ from regard.search.write import Hypothesis
 
 PRECISIONS = ("fp32", "int8")
 NO_ENGINE = ("{} needs the engine, and there is none for this model here (no C++ compiler when regard was installed, "
-             "a GPU, words that are spelled, or a part of one's own): it decodes in fp32")  # fmt: skip
+             "a GPU, words that are spelled, a copy head, or a part of one's own): it decodes in fp32")  # fmt: skip
 SHORT = 1000  # tokens that may be written before anybody would want to interrupt
 
 

@@ -32,7 +32,7 @@ SEVERAL = (
 LEGEND = (
     "S source · T target positions · V vocabulary · L layers · d width · e embedding · m encoder width\n"
     "h width of one direction · g gates · k kernel · f feed-forward · n heads · r rank · p pixels a side · c channels\n"
-    "– no formula · ∞ no path"
+    "q width by which a copy head compares · – no formula · ∞ no path"
 )
 
 

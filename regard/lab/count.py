@@ -40,6 +40,8 @@ CREATED = frozenset({
     "arange", "empty", "full", "new_zeros", "ones", "ones_like", "scalar_tensor", "zeros", "zeros_like",
 })  # fmt: skip
 
+COPY = "decoder copy"
+
 # Where a weight or a module belongs, by its name; the first that fits. Norms stand before the parts they are named for.
 PARTS = (
     (r"^source_embedding", "source embedding"),
@@ -54,6 +56,7 @@ PARTS = (
     (r"^(\w+)\..*feedforward", r"\1 feed-forward"),
     (r"^(\w+)\..*convolution", r"\1 convolutions"),
     (r"^decoder\.joined", "decoder join"),
+    (r"^decoder\.copy", COPY),
 )
 PROJECTIONS, COMPARISONS, SUMMARY = ": projections", ": comparing and mixing", "summary of the source"
 
@@ -171,10 +174,10 @@ class Operations(Kernels):  # type: ignore[no-untyped-call]
         weight, module = self.weight_of(arguments), self._open[-1] if self._open else ""
         if weight is None:
             found = part(module)
-            return f"{found}{COMPARISONS}" if found and "attention" in found else SUMMARY
+            return f"{found}{COMPARISONS}" if found and ("attention" in found or found == COPY) else SUMMARY
         # A tied output multiplies by an embedding's weight: there the module says where we are.
         found = part(module) if module == "output" else part(weight)
-        if found and "attention" in found:
+        if found and ("attention" in found or found == COPY):
             return found + (COMPARISONS if weight.endswith("score.vector") else PROJECTIONS)
         return found or weight
 

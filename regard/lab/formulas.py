@@ -4,7 +4,7 @@ The letters, in every formula:
 
     S source positions · T target positions · V vocabulary · L layers · d width · e width of the embeddings · m width of
     the encoder states · h width of one direction · g gates of a cell · k kernel · f inner width of the feed-forward
-    n heads · r rank · p pixels a side of a place · c channels
+    n heads · r rank · q width by which a copy head compares · p pixels a side of a place · c channels
 """
 
 from dataclasses import dataclass
@@ -12,7 +12,8 @@ from itertools import pairwise
 from math import ceil
 
 from regard import config
-from regard.lab.count import COMPARISONS, PROJECTIONS, SUMMARY
+from regard.lab.count import COMPARISONS, COPY, PROJECTIONS, SUMMARY
+from regard.layers.pointer import NARROW
 from regard.layers.recurrent import CELLS
 
 Blocks = config.AttentionEncoder | config.AttentionDecoder | config.ImageEncoder
@@ -112,7 +113,7 @@ def parameters(c: config.Config, vocabulary: int) -> Formulas:
     width = getattr(c.encoder if isinstance(c.decoder, config.Nothing) else c.decoder, "width", 0)
     tied = Formula("V", vocabulary, "The output multiplies by the table of embeddings, which is counted there.")
     found["output"] = tied if c.embedding.tie_output else Formula("d·V + V", (width + 1) * vocabulary)
-    return found | bridge_parameters(c)
+    return found | bridge_parameters(c) | copy_parameters(c)
 
 
 def picture_parameters(e: config.ImageEncoder) -> Formula:
@@ -218,6 +219,28 @@ def bridge_parameters(c: config.Config) -> Formulas:
     }
 
 
+def copy_widths(c: config.Config) -> tuple[int, int, int]:
+    """Of the states that point, of those that are pointed at, and of what both are compared by."""
+    width = getattr(c.decoder, "width", 0)
+    return width, width if isinstance(c.encoder, config.Nothing) else memory_width(c), min(width, NARROW)
+
+
+def copy_parameters(c: config.Config) -> Formulas:
+    wide, memory, each = copy_widths(c)
+    return {COPY: Formula("q·(d + m + 1) + d + 1", each * (wide + memory + 1) + wide + 1)} if c.copies else {}
+
+
+def copy_operations(c: config.Config, sizes: Sizes) -> Formulas:
+    if not c.copies:
+        return {}
+    wide, memory, each = copy_widths(c)
+    made = 2 * sizes.target * wide * (each + 1) + 2 * sizes.source * memory * each
+    return {
+        f"{COPY}{PROJECTIONS}": Formula("2·T·d·(q + 1) + 2·S·m·q", made),
+        f"{COPY}{COMPARISONS}": Formula("2·T·S·q", 2 * sizes.target * sizes.source * each),
+    }
+
+
 def parts_text(d: config.RecurrentDecoder) -> str:
     return "2·" if CELLS[d.cell].parts == 2 else ""
 
@@ -239,7 +262,7 @@ def operations(c: config.Config, sizes: Sizes) -> Formulas:
     wide = getattr(c.encoder if fill else c.decoder, "width", 0)
     letter, length = ("S", sizes.source) if fill else ("T", sizes.target)
     found["output"] = Formula(f"2·{letter}·d·V", 2 * length * wide * sizes.vocabulary)
-    return found | bridge_operations(c, sizes)
+    return found | bridge_operations(c, sizes) | copy_operations(c, sizes)
 
 
 def picture_operations(e: config.ImageEncoder, sizes: Sizes) -> Formula:

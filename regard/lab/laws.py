@@ -67,8 +67,8 @@ class Probe:
         return replace(made, source=made.source.double()) if made.source.is_floating_point() else made
 
     def logits(self, batch: Batch) -> Tensor:
-        found: Tensor = self.exact.output(self.exact(batch).states_BTD)
-        return found
+        read = self.exact(batch)
+        return self.exact.logits(read.states_BTD, read.memory)
 
     def judged(self, batch: Batch) -> Tensor:
         """What the head makes of the states: scores of a pooled text, or of each label in a chain."""

@@ -41,6 +41,8 @@ class Paths(Kernels):  # type: ignore[no-untyped-call]
             **dict.fromkeys(NORMS, self.norm),
             **dict.fromkeys(REDUCED, self.reduce),
             "convolution": self.convolve,
+            "_log_softmax": self.log_softmax,
+            "scatter_add": self.gather_up,
             "glu": lambda name, given, made: torch.minimum(*self.shadow(given[0]).chunk(2, given[1])) + self.cost,
         }
         if steps:
@@ -112,6 +114,14 @@ class Paths(Kernels):  # type: ignore[no-untyped-call]
         """Each weight from all scores of its row, unless it is exactly 0."""
         nearest = self.shadow(given[0]).amin(given[1], keepdim=True)
         return (nearest.expand(made.shape) + self.cost).masked_fill(made == 0, inf)
+
+    def log_softmax(self, name: str, given: tuple[Any, ...], made: Tensor) -> Tensor:
+        return self.shadow(given[0]).amin(given[1], keepdim=True).expand(made.shape) + self.cost
+
+    def gather_up(self, name: str, given: tuple[Any, ...], made: Tensor) -> Tensor:
+        """What is added to a row can reach all of it: where it goes, the data decide."""
+        nearest = torch.minimum(self.shadow(given[0]), self.shadow(given[3]).amin(given[1], keepdim=True))
+        return nearest.expand(made.shape) + self.cost
 
     def norm(self, name: str, given: tuple[Any, ...], made: Tensor) -> Tensor:
         over = list(range(-len(given[1]), 0))

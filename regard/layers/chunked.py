@@ -14,9 +14,20 @@ ROWS = 256  # positions whose logits exist at a time on a CPU: fewer make the pr
 MORE_ROWS = 4096  # elsewhere
 
 
-def chunked_loss(states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float) -> Tensor:
-    """Σ over the rows of the cross-entropy with a label that is smoothed towards the uniform distribution."""
-    found: Tensor = ChunkedLoss.apply(states_ND, weight_VD, bias_V, label_N, smoothing)  # type: ignore[no-untyped-call]
+Beside = tuple[Tensor, Tensor]  # for each row log g, and the logarithm of what its label has beside g · softmax
+
+
+def chunked_loss(
+    states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float,
+    beside: Beside | None = None,
+) -> Tensor:  # fmt: skip
+    """Σ over the rows of the cross-entropy with a label that is smoothed towards the uniform distribution.
+
+    With something `beside` it, the softmax is one part of a mixture, and the label has the probability of both.
+    """
+    written_N, copied_N = (None, None) if beside is None else beside
+    given = (states_ND, weight_VD, bias_V, label_N, smoothing, written_N, copied_N)
+    found: Tensor = ChunkedLoss.apply(*given)  # type: ignore[no-untyped-call]
     return found
 
 
@@ -25,34 +36,41 @@ class ChunkedLoss(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float
-    ) -> Tensor:
+        ctx: Any, states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float,
+        written_N: Tensor | None, copied_N: Tensor | None,
+    ) -> Tensor:  # fmt: skip
         device = states_ND.device.type
         kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight_VD.dtype
+        beside = None if written_N is None or copied_N is None else (written_N, copied_N)
         with torch.autocast(device, enabled=False):
             total, *gradients = total_and_gradients(
-                states_ND.to(kind), weight_VD.to(kind), bias_V.to(kind), label_N, smoothing
+                states_ND.to(kind), weight_VD.to(kind), bias_V.to(kind), label_N, smoothing, beside
             )
-        ctx.save_for_backward(*(gradient.to(each.dtype) for gradient, each in
-                                zip(gradients, (states_ND, weight_VD, bias_V), strict=True)))  # fmt: skip
+        given = (states_ND, weight_VD, bias_V, *(beside or ()))
+        ctx.save_for_backward(*(gradient.to(each.dtype) for gradient, each in zip(gradients, given, strict=True)))
         return total
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, *factors: Tensor) -> tuple[Tensor | None, ...]:
         (factor,) = factors
-        if factor.device.type == "cpu" and float(factor) == 1.0:
-            return *ctx.saved_tensors, None, None
-        return *(gradient * factor for gradient in ctx.saved_tensors), None, None
+        found = ctx.saved_tensors
+        if factor.device.type != "cpu" or float(factor) != 1.0:
+            found = tuple(gradient * factor for gradient in found)
+        return *found[:3], None, None, *(found[3:] or (None, None))
 
 
 def total_and_gradients(
-    states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float, beside: Beside | None
+) -> tuple[Tensor, ...]:
     """With logits z, V of them, and ε the smoothing: loss = log Σ exp z − (1 − ε) z[label] − ε mean(z).
 
     Its gradient for z is softmax(z), less 1 − ε at the label, less ε/V everywhere. What is the same everywhere is never
     written into the logits: it reaches the states as a sum of weights, and the weights as a sum of states.
+
+    In a mixture (1 − ε) log softmax(z)[label] becomes (1 − ε) log (g · softmax(z)[label] + what is beside it), of which
+    the softmax has the share r: all that the label pulls at is multiplied by r, and the rest pulls at g and what is
+    beside it. What is smoothed is the softmax alone; a pointer is not asked to point at what the source does not have.
     """
     vocabulary = len(weight_VD)
     exact = torch.promote_types(weight_VD.dtype, torch.float32)
@@ -61,15 +79,22 @@ def total_and_gradients(
     to_states_ND = torch.empty_like(states_ND)
     to_weight_VD, to_bias_V = torch.zeros_like(weight_VD, dtype=exact), torch.zeros_like(bias_V, dtype=exact)
     total = weight_VD.new_zeros((), dtype=torch.float64)
+    pull_N = weight_VD.new_full(label_N.shape, 1 - smoothing, dtype=exact)  # of the labels at their logits
 
     for start in range(0, len(label_N), count):
         rows = slice(start, start + count)
         states, label = states_ND[rows], label_N[rows]
         z = torch.addmm(bias_V, states, weight_VD.t(), out=logits[: len(label)])
         p = torch.softmax(z, 1, exact, out=chances[: len(label)])
-        total += unsmoothed(z, p, label, smoothing)
+        if beside is None:
+            total += unsmoothed(z, p, label, smoothing)
+        else:
+            share_R, part = mixture(z, p, label, smoothing, *(each[rows].to(exact) for each in beside))
+            total += part
+            pull_N[rows] *= share_R
+            p *= (pull_N[rows] + smoothing)[:, None]
         to_bias_V += p.sum(0)
-        p.scatter_add_(1, label[:, None], p.new_full((len(label), 1), smoothing - 1))
+        p.scatter_add_(1, label[:, None], -pull_N[rows, None])
         slope = p.to(weight_VD.dtype)
         torch.mm(slope, weight_VD, out=to_states_ND[rows])
         if exact == weight_VD.dtype:
@@ -77,7 +102,7 @@ def total_and_gradients(
         else:
             to_weight_VD += torch.mm(slope.t(), states)
 
-    to_bias_V.index_add_(0, label_N, to_bias_V.new_full(label_N.shape, smoothing - 1))
+    to_bias_V.index_add_(0, label_N, -pull_N)
     if smoothing:
         share = smoothing / vocabulary
         weight_sum_D, state_sum_D = weight_VD.sum(0, dtype=exact), states_ND.sum(0, dtype=exact)
@@ -85,10 +110,25 @@ def total_and_gradients(
         to_states_ND -= (share * weight_sum_D).to(to_states_ND.dtype)
         to_weight_VD -= share * state_sum_D
         to_bias_V -= share * len(label_N)
-    return total.to(exact), to_states_ND, to_weight_VD, to_bias_V
+    found = (total.to(exact), to_states_ND, to_weight_VD, to_bias_V)
+    return found if beside is None else (*found, -pull_N, pull_N - (1 - smoothing))
 
 
 def unsmoothed(z_RV: Tensor, p_RV: Tensor, label_R: Tensor, smoothing: float) -> Tensor:
-    """Σ log Σ exp z − (1 − ε) z[label]. The likeliest label is never too unlikely for a logarithm."""
-    log_sum_R = z_RV.amax(1).to(p_RV.dtype) - p_RV.amax(1).log()
-    return (log_sum_R - (1 - smoothing) * z_RV.gather(1, label_R[:, None])[:, 0]).sum(dtype=torch.float64)
+    """Σ log Σ exp z − (1 − ε) z[label]."""
+    return (log_sum(z_RV, p_RV) - (1 - smoothing) * z_RV.gather(1, label_R[:, None])[:, 0]).sum(dtype=torch.float64)
+
+
+def log_sum(z_RV: Tensor, p_RV: Tensor) -> Tensor:
+    """log Σ exp z. The likeliest label is never too unlikely for a logarithm."""
+    return z_RV.amax(1).to(p_RV.dtype) - p_RV.amax(1).log()
+
+
+def mixture(
+    z_RV: Tensor, p_RV: Tensor, label_R: Tensor, smoothing: float, written_R: Tensor, copied_R: Tensor
+) -> tuple[Tensor, Tensor]:
+    """The share of the softmax in the probability of each label; and Σ ε log Σ exp z − (1 − ε) log of that."""
+    log_sum_R = log_sum(z_RV, p_RV)
+    inside_R = written_R + z_RV.gather(1, label_R[:, None])[:, 0] - log_sum_R
+    part_R = smoothing * log_sum_R - (1 - smoothing) * torch.logaddexp(inside_R, copied_R)
+    return torch.sigmoid(inside_R - copied_R), part_R.sum(dtype=torch.float64)

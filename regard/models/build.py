@@ -1,6 +1,6 @@
 """A Config and the sizes of the vocabularies in, a Model out: the one place where names become parts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -8,7 +8,7 @@ from torch import nn
 from torch.overrides import TorchFunctionMode
 
 from regard import config
-from regard.data.tokens import LETTERS, SPECIALS
+from regard.data.tokens import LETTERS, PAD, SPECIALS
 from regard.errors import ConfigError
 from regard.layers.attention import Attention
 from regard.layers.block import Block
@@ -18,6 +18,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
 from regard.layers.image import Grid, Patches
+from regard.layers.pointer import Pointer
 from regard.layers.pool import Pool
 from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, SinusoidalGrid
 from regard.layers.recurrent import CELLS, Loop
@@ -52,12 +53,17 @@ class Unfilled(TorchFunctionMode):
         return given["tensor"] if getattr(func, "__module__", "") == "torch.nn.init" else func(*args, **given)
 
 
-def build(c: config.Config, source_size: int, target_size: int, seed: int | None = None) -> Model:
-    """A model with fresh weights, drawn from `seed` (the config's own if none is given)."""
+def build(
+    c: config.Config, source_size: int, target_size: int, seed: int | None = None, copies: Sequence[int] | None = None
+) -> Model:
+    """A model with fresh weights, drawn from `seed` (the config's own if none is given).
+
+    A copy head needs `copies` of the vocabulary; without them both sides are taken to have the same tokens.
+    """
     refuse_giants(c, source_size, target_size)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(c.train.seed if seed is None else seed)
-        return assemble(c, source_size, target_size)
+        return assemble(c, source_size, target_size, copies)
 
 
 def outline(c: config.Config, source_size: int, target_size: int) -> Model:
@@ -66,10 +72,10 @@ def outline(c: config.Config, source_size: int, target_size: int) -> Model:
         return assemble(c, source_size, target_size)
 
 
-def unfilled(c: config.Config, source_size: int, target_size: int) -> Model:
+def unfilled(c: config.Config, source_size: int, target_size: int, copies: Sequence[int] | None = None) -> Model:
     """The model with weights that are yet to be read."""
     with Unfilled():
-        return assemble(c, source_size, target_size)
+        return assemble(c, source_size, target_size, copies)
 
 
 def refuse_giants(c: config.Config, source_size: int, target_size: int) -> Model:
@@ -83,7 +89,7 @@ def refuse_giants(c: config.Config, source_size: int, target_size: int) -> Model
     return shapes
 
 
-def assemble(c: config.Config, source_size: int, target_size: int) -> Model:
+def assemble(c: config.Config, source_size: int, target_size: int, copies: Sequence[int] | None = None) -> Model:
     prefix = isinstance(c.encoder, config.Nothing)
     written = source_size if prefix else target_size  # a decoder alone reads and writes in one vocabulary
     spelled = c.tokens.source == "spelled"
@@ -105,6 +111,9 @@ def assemble(c: config.Config, source_size: int, target_size: int) -> Model:
     tied_output = (target_embedding or source_embedding) if c.embedding.tie_output else None
     assert tied_output is None or isinstance(tied_output, Embedding)
     output = Output(output_size(c, width, source_size, target_size), width, tied_output)
+    if made_decoder is not None and c.copies:
+        copies = alike(source_size, target_size) if copies is None else copies
+        made_decoder.copy = pointer(c, made_encoder.width, copies)
     labels = target_size - len(SPECIALS)
     return Model(source_embedding, made_encoder, target_embedding, made_decoder, output, prefix, head(c, width, labels))
 
@@ -215,6 +224,17 @@ def recurrent_decoder(d: config.RecurrentDecoder, memory_width: int, where: Posi
         where,
         Dropout(d.dropout),
     )
+
+
+def pointer(c: config.Config, memory_width: int, copies: Sequence[int]) -> Pointer:
+    """A decoder without an encoder points at its own states over the source."""
+    width = side_width(c.decoder)
+    return Pointer(width, width if isinstance(c.encoder, config.Nothing) else memory_width, copies)
+
+
+def alike(source_size: int, target_size: int) -> list[int]:
+    """What each source token is copied as where both sides have the same tokens: as itself, and signs not at all."""
+    return [id if len(SPECIALS) <= id < target_size else PAD for id in range(source_size)]
 
 
 def block(b: Blocks, memory_width: int | None) -> Block:

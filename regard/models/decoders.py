@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from regard.layers.attention import Attention, Held, Sight
 from regard.layers.convolution import GatedConvolution, last_real
+from regard.layers.pointer import Pointer
 from regard.layers.positions import Position, places
 from regard.layers.recurrent import Cell, Cells, real_lengths
 from regard.models.bridge import Bridge, summary
@@ -21,7 +22,14 @@ from regard.models.memory import Memory
 
 
 class Decoder(nn.Module):
-    """What all decoders promise: `read` a memory once, `start` a state from it, then `forward` as often as needed."""
+    """What all decoders promise: `read` a memory once, `start` a state from it, then `forward` as often as needed.
+
+    `copy` is a head that points into the source; the model mixes what it says with the output layer.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.copy: Pointer | None = None
 
     def attentions(self) -> list[Attention]:
         """The attentions that look at the memory."""

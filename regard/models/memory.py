@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from regard.layers.attention import Held, Sight
+from regard.layers.pointer import Offer
 from regard.layers.recurrent import Cells
 from regard.layers.rows import rows
 
@@ -21,6 +22,8 @@ class Memory:
     source_BS: Tensor | None = None  # the tokens that were read; none = a picture
     final: tuple[Cells, ...] = ()  # of a recurrent encoder: the last state of each layer
     keys: tuple[Held, ...] = ()  # of each attention that reads this memory
+    offer: Offer | None = None  # what a copy head can point at
+    begun: Any = None  # the state of a decoder that has read the source already, to be pointed into
 
     def sight(self) -> Sight:
         return Sight(self.mask_BS[:, None, None, :])

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from regard.data.batch import Batch, pad
 from regard.data.tokens import PAD
 from regard.layers.embedding import Embedding, Output
+from regard.layers.pointer import Copied, mixed
 from regard.layers.spelled import Spelled
 from regard.models.decoders import Decoder
 from regard.models.encoders import Encoder, everywhere
@@ -69,11 +70,21 @@ class Model(nn.Module):
             mask = everywhere(x) if mask_BS is None else mask_BS
         memory: Memory = self.encoder(x, mask)
         memory = memory if source.is_floating_point() else replace(memory, source_BS=source)
-        return memory if self.decoder is None else self.decoder.read(memory)
+        return memory if self.decoder is None else self.offered(self.decoder.read(memory))
+
+    def offered(self, memory: Memory) -> Memory:
+        """The memory with what a copy head can point at: encoder states, or the decoder's own over its prefix."""
+        if self.decoder is None or self.decoder.copy is None or memory.source_BS is None:
+            return memory
+        states_BSM, begun = self.through(memory) if self.prefix else (memory.states_BSM, None)
+        offer = self.decoder.copy.offer(states_BSM, memory.source_BS, memory.mask_BS)
+        return replace(memory, offer=offer, begun=begun)
 
     def start(self, memory: Memory) -> Any:
         """The decoder's first state."""
         assert self.decoder is not None
+        if memory.begun is not None:
+            return memory.begun
         return self.through(memory)[1] if self.prefix else self.decoder.start(memory)
 
     def through(self, memory: Memory) -> tuple[Tensor, Any]:
@@ -95,7 +106,18 @@ class Model(nn.Module):
     def decode(self, target_BT: Tensor, memory: Memory, state: Any) -> tuple[Tensor, Any]:
         """Logits of what follows each token of `target_BT`, and the state after the last."""
         states_BTD, state = self.states(target_BT, memory, state)
-        return self.output(states_BTD), state
+        return self.logits(states_BTD, memory), state
+
+    def logits(self, states_BTD: Tensor, memory: Memory) -> Tensor:
+        """What the output layer makes of states; with a copy head, the logarithm of what the two mix."""
+        return mixed(self.output(states_BTD), self.copied(states_BTD, memory))
+
+    def copied(self, states_BTD: Tensor, memory: Memory) -> Copied | None:
+        """What a copy head says of states, where there is one."""
+        if self.decoder is None or self.decoder.copy is None or memory.offer is None:
+            return None
+        found: Copied = self.decoder.copy(states_BTD, memory.offer)
+        return found
 
     def forward(self, batch: Batch) -> Read:
         """States at every position that a loss may count: of the target, or of the source if there is no target."""
@@ -114,7 +136,8 @@ class Model(nn.Module):
     def reading(self, source: Tensor, mask_BS: Tensor | None = None) -> Reading:
         """What a search starts from, one row for each source."""
         memory = self.encode(source, mask_BS)
-        return Reading(memory, self.start(memory), torch.arange(len(memory.mask_BS), device=memory.mask_BS.device))
+        number_R = torch.arange(len(memory.mask_BS), device=memory.mask_BS.device)
+        return Reading(replace(memory, begun=None), self.start(memory), number_R)
 
     def step(self, token_R: Tensor, reading: Reading) -> tuple[Tensor, Reading]:
         """One token for each row in, logits of the next out: all that a search knows of a model."""

@@ -43,6 +43,9 @@ def stacks(c: config.Config, engine: Engine) -> Stacks:
                          "what can be ported has attention on both sides, as the preset transformer")  # fmt: skip
     if c.tokens.source == "spelled":
         raise UsageError(f"tokens.source=spelled: {engine.name} has nothing that reads words through their characters")
+    if c.copies:
+        raise UsageError(f"decoder.copy=true: {engine.name} has no head that copies from the source; a model without "
+                         "one can be ported")  # fmt: skip
     wrong = [*unfit(encoder, "encoder", engine), *unfit(decoder, "decoder", engine),
              *unlike(encoder, decoder, engine)]  # fmt: skip
     if wrong:

@@ -9,9 +9,10 @@ from torch.nn import functional as F
 
 from regard.data.batch import Batch
 from regard.data.tokens import PAD
-from regard.layers.chunked import chunked_loss
+from regard.layers.chunked import Beside, chunked_loss
 from regard.layers.embedding import Output
 from regard.layers.plain import is_plain
+from regard.layers.pointer import Copied, mixed
 from regard.models.memory import Read
 from regard.models.model import Model
 from regard.tasks.task import Loss
@@ -19,20 +20,40 @@ from regard.tasks.task import Loss
 ROWS = 1024  # positions whose logits exist at a time when nothing is learnt
 
 
-def token_loss(output: Output, states_BTD: Tensor, label_BT: Tensor, smoothing: float, first: int = 0) -> Loss:
+def token_loss(
+    output: Output, states_BTD: Tensor, label_BT: Tensor, smoothing: float, first: int = 0,
+    copied: Copied | None = None,
+) -> Loss:  # fmt: skip
     """Cross-entropy over all labels that are not padding, smoothed towards the uniform distribution.
 
-    What stands before `first` is never an answer and takes no part.
+    What stands before `first` is never an answer and takes no part. Where tokens may be copied too, a label has the
+    probability of being written or copied, and what is written alone is smoothed.
     """
     real_N = (label_BT.flatten() != PAD).nonzero()[:, 0]
+    beside = None if copied is None else beside_labels(copied, label_BT)
     states_ND = states_BTD.flatten(0, 1).index_select(0, real_N)
     label_N = label_BT.flatten().index_select(0, real_N) - first
     if is_plain():
-        logits_NV = output(states_ND)[:, first:]
-        total = F.cross_entropy(logits_NV, label_N, reduction="sum", label_smoothing=smoothing)
+        total = plain_loss(output(states_ND[None])[0, :, first:], label_N, smoothing, beside)
     else:
-        total = chunked_loss(states_ND, output.weight[first:], output.bias[first:], label_N, smoothing)
+        total = chunked_loss(states_ND, output.weight[first:], output.bias[first:], label_N, smoothing, beside)
     return Loss(total, len(real_N))
+
+
+def beside_labels(copied: Copied, label_BT: Tensor) -> Beside:
+    """log g, and the logarithm of what is copied of each label that is not padding."""
+    real_BT = label_BT != PAD
+    written_BT, copied_BT = copied.log_label(label_BT)
+    return written_BT[real_BT], copied_BT[real_BT]
+
+
+def plain_loss(logits_NV: Tensor, label_N: Tensor, smoothing: float, beside: Beside | None) -> Tensor:
+    """What `chunked_loss` gives, of logits that are all there."""
+    if beside is None:
+        return F.cross_entropy(logits_NV, label_N, reduction="sum", label_smoothing=smoothing)
+    log_NV = logits_NV.to(beside[0].dtype).log_softmax(-1)
+    label = torch.logaddexp(beside[0] + log_NV.gather(1, label_N[:, None])[:, 0], beside[1])
+    return -(1 - smoothing) * label.sum() - smoothing * log_NV.mean(1).sum()
 
 
 @dataclass(frozen=True)
@@ -59,27 +80,30 @@ class Judged:
 NOTHING_JUDGED = Judged(0.0, 0, 0)
 
 
-def judged(output: Callable[[Tensor], Tensor], states_BTD: Tensor, label_BT: Tensor) -> tuple[Judged, Tensor]:
+def judged(
+    output: Callable[[Tensor], Tensor], states_BTD: Tensor, label_BT: Tensor, copied: Copied | None = None
+) -> tuple[Judged, Tensor]:
     """Sums over all labels that are not padding, and the likeliest token at each; few logits exist at a time."""
     total, best_BT = 0.0, torch.full_like(label_BT, PAD)
     for places in torch.split((label_BT != PAD).nonzero(), ROWS):
         at = (places[:, 0], places[:, 1])
-        log = output(states_BTD[at][None])[0].float().log_softmax(-1)
+        logits = output(states_BTD[at][None])[0]
+        log = mixed(logits[:, None], None if copied is None else copied.at(*at))[:, 0].float().log_softmax(-1)
         total -= float(log.gather(-1, label_BT[at][:, None]).double().sum())
         best_BT[at] = log.argmax(-1)
     right = int((best_BT == label_BT)[label_BT != PAD].sum())
     return Judged(total, right, int((label_BT != PAD).sum())), best_BT
 
 
-def fed_states(model: Model, batch: Batch, forcing: float, seed: int) -> Tensor:
-    """Decoder states when a share `forcing` of the inputs are the true tokens and the rest the model's own.
+def fed(model: Model, batch: Batch, forcing: float, seed: int) -> Read:
+    """What is read when a share `forcing` of the inputs are the true tokens and the rest the model's own.
 
     At 1 this is teacher forcing in one call; at 0 it is free running; between them scheduled sampling
     (Bengio et al. 2015). Which inputs are true is a pure function of the seed.
     """
     if forcing >= 1.0 or batch.target_BT is None:
         read: Read = model(batch)
-        return read.states_BTD
+        return read
     draw = torch.rand(batch.target_BT.shape, generator=torch.Generator().manual_seed(seed))
     true_BT = (draw < forcing).to(batch.target_BT.device)
     memory = model.encode(batch.source, batch.source_mask_BS)
@@ -92,5 +116,5 @@ def fed_states(model: Model, batch: Batch, forcing: float, seed: int) -> Tensor:
         states_B1D, state = model.states(token_B[:, None], memory, state)
         found.append(states_B1D)
         with torch.no_grad():
-            token_B = model.output(states_B1D)[:, 0].argmax(-1)
-    return torch.cat(found, 1)
+            token_B = model.logits(states_B1D, memory)[:, 0].argmax(-1)
+    return Read(torch.cat(found, 1), batch.target_BT != PAD, memory)

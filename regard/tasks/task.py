@@ -73,6 +73,7 @@ class Foresight:
     log_TV: Tensor
     chosen: tuple[int, ...]  # what does stand there: a column of each row
     at: tuple[int, ...] | None = None  # the token of the source that each belongs to, of tasks that label or fill it
+    copied_T: Tensor | None = None  # how much of each place was left to copying, of models that copy
 
     @property
     def given_T(self) -> Tensor:

@@ -21,6 +21,8 @@ from regard.data.tokens import END, PAD, SEPARATOR, SPECIALS, START, UNKNOWN, En
 from regard.data.vocabulary import Vocabulary
 from regard.engine.engine import Engine, Sources, engine
 from regard.errors import UsageError
+from regard.layers.pointer import mixed
+from regard.models.memory import Read
 from regard.models.model import Model
 from regard.score import TRANSDUCE, mute, perplexity, position_accuracy
 from regard.score.intervals import Bootstrap
@@ -29,7 +31,7 @@ from regard.search.beam import Live, beam
 from regard.search.constrain import Constraint, constraint
 from regard.search.rules import Demands, Rules, demands
 from regard.search.write import Hypothesis, given, greedy, sample
-from regard.tasks.loss import NOTHING_JUDGED, Judged, fed_states, judged, token_loss
+from regard.tasks.loss import NOTHING_JUDGED, Judged, fed, judged, token_loss
 from regard.tasks.task import Answer, Evaluation, Exact, Foresight, Item, Loss, Token, Wish, runs
 
 TIMES_WIDER = 2  # that a beam is doubled to find texts which differ
@@ -81,9 +83,10 @@ class Transduce(Exact):
         return Sources.of_ids(engine, [item.source for item in items])
 
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
-        states_BTD = fed_states(model, batch, forcing, seed)
+        read = fed(model, batch, forcing, seed)
         smoothing = self.config.train.label_smoothing if model.training else 0.0
-        return token_loss(model.output, states_BTD, batch.label_BT, smoothing)
+        copied = model.copied(read.states_BTD, read.memory)
+        return token_loss(model.output, read.states_BTD, batch.label_BT, smoothing, copied=copied)
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -265,9 +268,13 @@ class Transduce(Exact):
         """Every token of each answer given those before it, and the end."""
         asked = [replace(item, target=answer.tokens) for item, answer in zip(items, answers, strict=True)]
         batch = self.batch(asked, range(len(asked)), 0).to(model.device)
-        log_BTV = model.output(model(batch).states_BTD).float().log_softmax(-1)
-        return [Foresight(log_TV[: len(answer.tokens) + 1], (*answer.tokens, END))
-                for log_TV, answer in zip(log_BTV, answers, strict=True)]  # fmt: skip
+        read: Read = model(batch)
+        copied = model.copied(read.states_BTD, read.memory)
+        log_BTV = mixed(model.output(read.states_BTD), copied).float().log_softmax(-1)
+        shares = [None] * len(answers) if copied is None else copied.share_BT
+        return [Foresight(log_TV[: len(answer.tokens) + 1], (*answer.tokens, END),
+                          copied_T=None if share_T is None else share_T[: len(answer.tokens) + 1])
+                for log_TV, share_T, answer in zip(log_BTV, shares, answers, strict=True)]  # fmt: skip
 
     def token(self, item: Item, column: int) -> str:
         return self.vocabulary.target.token(column)
@@ -331,7 +338,9 @@ class Transduce(Exact):
         found = NOTHING_JUDGED
         for run in runs(items, 64):
             batch = self.batch([items[i] for i in run], run, 0).to(model.device)
-            found += judged(model.output, model(batch).states_BTD, batch.label_BT)[0]
+            read: Read = model(batch)
+            copied = model.copied(read.states_BTD, read.memory)
+            found += judged(model.output, read.states_BTD, batch.label_BT, copied)[0]
         return found
 
 

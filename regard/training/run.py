@@ -264,7 +264,7 @@ def warn_of_differences(start: Start, scene: Scene, task: str) -> None:
 def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
     """The loop, and at its end the scores and the folder."""
     c, vocabulary = ready.data.config, ready.data.vocabulary
-    model = build(c, vocabulary.source.size, vocabulary.target.size)
+    model = build(c, vocabulary.source.size, vocabulary.target.size, copies=vocabulary.copies())
     put(model, ready.kept, c.train.freeze)
     with tuned(), threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
         crew, checkpoint = crew_of(ready, model, scene)

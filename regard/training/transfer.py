@@ -22,7 +22,7 @@ READS = ("source_embedding.", "encoder.")
 WRITES = ("target_embedding.", "decoder.")
 SAME_TOKENS = ("output.", "head.")
 LEAST = {"transduce": 4, "generate": 3}  # places: a token and the end of each side; a block of two and one more
-FREE = ("dropout", "word_dropout", "tie_source", "tie_output")  # settings that the weights of a body know nothing of
+FREE = ("dropout", "word_dropout", "tie_source", "tie_output", "copy")  # what the weights of a body do not know of
 WORDS = {"transduce": "next token", "generate": "next token", "caption": "next token", "fill": "hidden token"}
 
 

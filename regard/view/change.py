@@ -11,6 +11,7 @@ from regard.data.tokens import CLASS, END, MASK, SEPARATOR, START, UNKNOWN
 from regard.data.vocabulary import Vocabulary
 from regard.errors import UsageError
 from regard.layers.attention import Attention
+from regard.layers.pointer import Pointer
 from regard.layers.tap import short
 from regard.models.model import Model
 from regard.tasks.task import Item, Token
@@ -47,7 +48,8 @@ class Change:
 
 def head_counts(model: Model) -> dict[str, int]:
     """How many heads each attention has, by the name of its map."""
-    return {short(name): module.heads for name, module in model.named_modules() if isinstance(module, Attention)}
+    return {short(name): module.heads for name, module in model.named_modules()
+            if isinstance(module, Attention | Pointer)}  # fmt: skip
 
 
 def erased(item: Item, places: Sequence[int], vocabulary: Vocabulary, task: str, grid: tuple[int, int]) -> Item:

@@ -18,7 +18,7 @@ from regard.models.model import Model
 from regard.search.stop import go_on
 from regard.tasks.task import Answer, Item, Task
 from regard.view.change import SIGNS, erased, head_counts
-from regard.view.record import Derived, Map, Record
+from regard.view.record import POINTER, Derived, Map, Record
 
 Numbers = NDArray[np.floating]
 
@@ -88,7 +88,7 @@ def rollout(record: Record) -> Map | None:
     written = np.hstack([np.eye(count, dtype=np.float32), np.zeros((count, size), np.float32)])
     source = np.hstack([np.zeros((size, count), np.float32), read])
     for name, map in record.maps.items():
-        if record.axes(name)[0] == "target":
+        if record.axes(name)[0] == "target" and name != POINTER:  # which adds to no state
             below = source if record.axes(name)[1] == "source" else written
             written = half(written, map.mean(0) @ below)
     return shares(written[:, count:])

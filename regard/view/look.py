@@ -124,7 +124,8 @@ def recorded(
     kind = "read" if not isinstance(task, Transduce) else "row" if model.prefix else "pair"
     output = task.added(item, answer.tokens) if isinstance(task, Generate) else answer.text
     return Record(text, tuple(source), output, target, tuple(found.given_T.exp().tolist()), maps, kind, written,
-                  others(task, item, found), stretches(task, source, found.at), answer)  # fmt: skip
+                  others(task, item, found), stretches(task, source, found.at), answer,
+                  copied=None if found.copied_T is None else tuple(found.copied_T.tolist()))  # fmt: skip
 
 
 def whole(calls: Sequence[Tensor]) -> Map:

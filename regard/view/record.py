@@ -24,6 +24,8 @@ Map = NDArray[np.float32]  # heads × queries × keys; or queries × keys
 AXES = ("source", "target", "written", "row")
 Axes = tuple[str, str]  # what the queries of a map are, and its keys: two of these
 
+POINTER = "decoder.copy"  # the map of a copy head
+
 FORMAT = 1  # of a record as JSON
 
 
@@ -94,11 +96,14 @@ class Record:
     model: Mapping[str, object] = field(default_factory=dict)
     change: Change | None = None
     derived: Derived | None = None
+    copied: tuple[float, ...] | None = None  # how much of each target token was left to copying, of models that copy
 
     # ── maps ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
     def axes(self, name: str) -> Axes:
         """What the queries and the keys of a map are: source, target, written, or the row of all."""
+        if name == POINTER:
+            return "target", "source"
         if self.kind == "row":
             return "row", "row"
         if self.kind == "read" or name.startswith("encoder"):
@@ -119,8 +124,12 @@ class Record:
         return {"source": self.source, "target": self.target, "written": self.written, "row": self.row}[axis]
 
     def alignment(self) -> Map | None:
-        """Target × source, the mean over heads and layers of what looked at the source; none = nothing did."""
-        found = [self.aligned(name, map.mean(0)) for name, map in self.maps.items()]
+        """Target × source, the mean over heads and layers of what looked at the source; none = nothing did.
+
+        In a row that holds both, a copy head alone looks from one to the other.
+        """
+        alone = self.kind == "row" and POINTER in self.maps
+        found = [self.aligned(name, map.mean(0)) for name, map in self.maps.items() if name == POINTER or not alone]
         crossing = [each for each in found if each is not None]
         if not crossing or not self.target:
             return None
@@ -150,7 +159,8 @@ class Record:
         """Arguments for BertViz's `head_view` and `model_view`: a map (1, heads, queries, keys) for each layer."""
         sides: dict[Axes, list[Map]] = {}
         for name, map in self.maps.items():
-            sides.setdefault(self.axes(name), []).append(map[None])
+            if name != POINTER:  # it wants as many heads in every layer
+                sides.setdefault(self.axes(name), []).append(map[None])
         texts = {axis: [token.text for token in self.tokens(axis)] for axis in ("source", "written", "row")}
         if self.kind != "pair":
             axis = "row" if self.kind == "row" else "source"
@@ -181,6 +191,7 @@ class Record:
             "first": self.first if self.kind == "row" else 0,
             "at": None if self.at is None else [list(pair) for pair in self.at],
             "probabilities": list(self.probabilities),
+            "copied": None if self.copied is None else list(self.copied),
             "alternatives": [[plain(other) for other in place] for place in self.alternatives],
             "confidence": self.answer.confidence,
             "score": self.answer.score,

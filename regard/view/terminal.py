@@ -39,9 +39,10 @@ def alignment(record: Record) -> str:
         return "this model has no attention: all it knows of the source is the state it starts from"
     columns = [left(shown(token), 1) for token in record.source]  # a mark alone has no width of its own
     lines = ["       " + "".join(columns)]
-    for token, row, sure in zip(record.target, weights, record.probabilities, strict=True):
+    copied = ["" if record.copied is None else f"  copied {share:.3f}" for share in record.copied or record.target]
+    for token, row, sure, share in zip(record.target, weights, record.probabilities, copied, strict=True):
         ink = "".join(shade(weight) * cell_len(column) for weight, column in zip(row, columns, strict=True))
-        lines.append(f"{right(shown(token, 5), 5)}  {ink}  {sure:.3f}")
+        lines.append(f"{right(shown(token, 5), 5)}  {ink}  {sure:.3f}{share}")
     return "\n".join(lines)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from regard import config
 from regard.data.read import Example
-from regard.data.tokens import SEPARATOR, SPECIALS
+from regard.data.tokens import END, PAD, SEPARATOR, SPECIALS, UNKNOWN
 from regard.data.vocabulary import Vocabulary, learn
 from regard.errors import FolderError
 
@@ -96,3 +96,53 @@ def test_damaged_dict_is_refused(change: dict[str, object]) -> None:
 def test_other_values_are_refused(value: object) -> None:
     with pytest.raises(FolderError):
         Vocabulary.from_dict(value)
+
+
+# ── what is copied as what ───────────────────────────────────────────────────────────────────────────────────────────
+
+NAMES = [Example(("meet zoë and bob",), "bob and zoë", 1), Example(("meet bob",), "bob", 2)]
+
+
+def copying(*words: str) -> config.Config:
+    return config.resolve("rnn-attention", None, ["decoder.copy=true", *words])
+
+
+@pytest.mark.parametrize("kind", ["characters", "bytes", "words", "bpe", "unigram"])
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_a_token_is_copied_as_the_same_text(kind: str, shared: str) -> None:
+    words = [f"tokens.{side}={kind}" for side in ("source", "target")]
+    found = learn(NAMES, copying(*words, f"tokens.shared={shared}"), [False])
+    copies = found.copies()
+    assert len(copies) == found.source.size
+    read = found.source.encode("meet zoë and bob ☃" if kind != "words" else "meet zoë and bob").ids
+    assert found.target.decode([copies[id] for id in read]) == found.source.decode(read)
+    assert all(len(SPECIALS) <= copies[id] < found.target.size for id in read)
+
+
+def test_a_character_is_copied_as_it_is_encoded() -> None:
+    found = learn(NAMES, copying(), [False])
+    for text in ("meet zoë", "☃"):
+        copied = [found.copies()[id] for id in found.source.encode(text).ids]
+        assert tuple(copied) == found.target.encode(text).ids
+
+
+def test_signs_tags_and_what_the_target_has_not_are_never_copied() -> None:
+    forms = [Example(("walk", "V"), "walked V", 1)]
+    words = ["tokens.source=words", "tokens.target=words"]
+    found = learn(forms, copying(*words), [False, True])
+    ids = found.encode_source(("walk", "V")).ids
+    assert [found.copies()[id] for id in ids[1:]] == [PAD, PAD]  # the separator, and a tag that is no word
+    assert [found.copies()[id] for id in (PAD, END, UNKNOWN)] == [PAD] * 3
+    both = learn(forms, copying(*words, "tokens.shared=true"), [False, True])
+    assert both.copies()[: both.source.pieces.first] == [PAD] * both.source.pieces.first
+    apart = learn(forms, settings(*words), [False, True])
+    assert [apart.copies()[id] for id in apart.source.encode("walk").ids] == [PAD]
+
+
+def test_words_of_the_source_are_known_to_a_target_that_may_copy_them() -> None:
+    words = ["tokens.source=words", "tokens.target=words"]
+    assert UNKNOWN in learn(NAMES, settings(*words), [False]).target.encode("meet").ids
+    assert UNKNOWN not in learn(NAMES, copying(*words), [False]).target.encode("meet").ids
+    few = learn(NAMES, copying(*words, "tokens.size=2"), [False])  # of the source; as many again of the targets
+    assert few.source.size == len(SPECIALS) + 2
+    assert few.target.size == len(SPECIALS) + 4

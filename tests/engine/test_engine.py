@@ -334,3 +334,12 @@ def test_what_a_subclass_does_is_left_to_torch(small_model: SmallModel) -> None:
     trained = small_model("transformer")
     trained.model.encoder.layers[0].feedforward.bend = torch.tanh
     assert isinstance(engine(trained.model), Model)
+
+
+@pytest.mark.parametrize("preset", ["rnn-attention", "decoder"])
+def test_what_copies_is_left_to_torch(small_model: SmallModel, preset: str) -> None:
+    trained = small_model(preset, "decoder.copy=true")
+    assert engine(trained.model) is trained.model
+    with pytest.warns(UserWarning, match="a copy head"):
+        assert engine(trained.model, "int8") is trained.model
+    assert [answer.text for answer in trained.run(["abcd", "ab"], beam=3)]

@@ -35,6 +35,8 @@ KINDS = {
     "attention-encoder": ["encoder.kind=attention", *RECURRENT],
     "transformer": ["encoder.kind=attention", "decoder.kind=attention", *RECURRENT, "decoder.layers=2"],
     "decoder": [*ALONE, "decoder.kind=attention", "decoder.width=16"],
+    "rnn-attention, copying": ["encoder.width=10", "decoder.width=16", "decoder.copy=true"],
+    "decoder, copying": [*ALONE, "decoder.kind=attention", "decoder.width=16", "decoder.copy=true"],
     "encoder": ["task=fill", "decoder.kind=none", "encoder.kind=attention", "encoder.width=16"],
     "caption": ["task=caption", "encoder.kind=image", "encoder.size=16", *RECURRENT],
 }
@@ -114,6 +116,16 @@ def test_what_differs_from_its_formula_is_explained(kind: str) -> None:
         if line.value != line.formula_value and line.formula:
             assert line.note, line
         assert line.note.count("\n") == 0
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.endswith("copying")])
+def test_a_copy_head_is_counted_as_its_formula_says(kind: str) -> None:
+    a = counted_kind(kind)
+    found = [line for line in [*a.parameters, *a.operations] if line.what.startswith("decoder copy")]
+    assert len(found) == 3
+    assert all(line.value == line.formula_value for line in found)
+    assert steps(a, "first source position to last output") == (2 if kind.startswith("rnn") else 1)
+    assert steps(a, "last target token to first output") is None
 
 
 @pytest.mark.parametrize("score", SCORES)

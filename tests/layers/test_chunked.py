@@ -95,3 +95,69 @@ def test_the_logits_of_a_batch_never_exist(monkeypatch: pytest.MonkeyPatch) -> N
     with Largest() as seen:
         chunked_loss(states, weight, bias, label, 0.1).backward()  # type: ignore[no-untyped-call]
     assert seen.size == 400 * 8  # the states themselves; logits would be 40 000
+
+
+# ── one part of a mixture ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.5])
+@pytest.mark.parametrize("count", [1, 7, 20])
+def test_a_mixture_and_its_gradients_are_those_of_the_plain_one(
+    smoothing: float, count: int, dtype: torch.dtype, same: Same, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is smoothed is the softmax alone."""
+    monkeypatch.setattr(chunked, "ROWS", 8)
+    states, weight, bias, label = drawn(count, 6, 11, dtype)
+    gate, mass = (torch.randn(count, dtype=dtype, requires_grad=True) for _ in range(2))
+    beside = F.logsigmoid(gate), F.logsigmoid(-gate) + mass.sigmoid().log()
+    log = F.linear(states, weight, bias).log_softmax(-1)
+    both = gate.sigmoid() * log.exp()[torch.arange(count), label] + (1 - gate.sigmoid()) * mass.sigmoid()
+    expected = -(1 - smoothing) * both.log().sum() - smoothing * log.mean(1).sum()
+    given = (states, weight, bias, gate, mass)
+    wanted = torch.autograd.grad(3 * expected, given, retain_graph=True)
+    found = chunked_loss(states, weight, bias, label, smoothing, beside)
+    torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-10)
+    for one, other in zip(torch.autograd.grad(3 * found, given), wanted, strict=True):
+        same(one, other)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_a_mixture_with_nothing_beside_is_the_loss_itself(smoothing: float, dtype: torch.dtype, same: Same) -> None:
+    states, weight, bias, label = drawn(9, 6, 11, dtype)
+    nothing = torch.zeros(9, dtype=dtype), torch.full((9,), -80.0, dtype=dtype)
+    given = (states, weight, bias)
+    wanted = torch.autograd.grad(alone := chunked_loss(*given, label, smoothing), given)
+    found = torch.autograd.grad(mixture := chunked_loss(*given, label, smoothing, nothing), given)
+    same(mixture, alone)
+    for one, other in zip(found, wanted, strict=True):
+        same(one, other)
+
+
+def test_a_label_that_only_copying_could_give_is_finite() -> None:
+    states = torch.tensor([[1000.0]], requires_grad=True)
+    beside = torch.tensor([-0.7], requires_grad=True), torch.tensor([-0.7], requires_grad=True)
+    loss = chunked_loss(states, torch.tensor([[1.0], [-1.0]]), torch.zeros(2), torch.tensor([1]), 0.0, beside)
+    loss.backward()  # type: ignore[no-untyped-call]
+    assert float(loss.detach()) == pytest.approx(0.7)
+    assert [float(each.grad) for each in (states, *beside) if each.grad is not None] == [0.0, 0.0, -1.0]
+
+
+def test_the_logits_of_a_mixture_never_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(chunked, "ROWS", 16)
+    states, weight, bias, label = drawn(400, 8, 100, torch.float32)
+    beside = torch.full((400,), -1.0, requires_grad=True), torch.full((400,), -2.0, requires_grad=True)
+    with Largest() as seen:
+        chunked_loss(states, weight, bias, label, 0.1, beside).backward()  # type: ignore[no-untyped-call]
+    assert seen.size == 400 * 8
+
+
+def test_a_mixture_in_bf16_is_near() -> None:
+    states, weight, bias, label = drawn(40, 32, 50, torch.float32)
+    beside = torch.full((40,), -0.5, requires_grad=True), torch.full((40,), -2.0, requires_grad=True)
+    given = (states, weight, bias, *beside)
+    wanted = torch.autograd.grad(expected := chunked_loss(states, weight, bias, label, 0.1, beside), given)
+    with torch.autocast("cpu", torch.bfloat16):
+        found = chunked_loss(states, weight, bias, label, 0.1, beside)
+    assert float(found) == pytest.approx(float(expected), rel=1e-2)
+    for one, other in zip(torch.autograd.grad(found, given), wanted, strict=True):
+        assert (one - other).norm() < 0.02 * other.norm()

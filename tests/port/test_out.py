@@ -239,6 +239,8 @@ def test_the_page_of_a_folder_with_any_name(kind: Kind, tmp_path: Path) -> None:
         (["decoder.gated=true"], "hf", "decoder.gated=true, expected false"),
         (["decoder.position=rotary"], "hf", "decoder.position=rotary, expected sinusoidal or learned or none"),
         (["encoder.norm_first=false"], "hf", "encoder.norm_first=false and decoder.norm_first=true"),
+        (["decoder.copy=true"], "hf", "decoder.copy=true: Hugging Face"),
+        (["decoder.copy=true"], "ctranslate2", "decoder.copy=true: CTranslate2 has no head that copies"),
         (["decoder.position=alibi"], "ctranslate2", "decoder.position=alibi, expected"),
         (["decoder.projections=false"], "ctranslate2", "decoder.projections=false, expected true"),
     ],

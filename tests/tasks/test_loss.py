@@ -14,9 +14,10 @@ from regard.data.read import Example
 from regard.data.tokens import PAD
 from regard.data.vocabulary import learn
 from regard.layers.embedding import Output
+from regard.layers.plain import plain
 from regard.models.build import build
 from regard.models.model import Model
-from regard.tasks.loss import fed_states, token_loss
+from regard.tasks.loss import fed, token_loss
 from regard.tasks.transduce import Transduce
 
 Same = Callable[[Tensor, Tensor], None]
@@ -29,6 +30,12 @@ SMALL = {
     "attention": ("transformer", ["encoder.width=12", "decoder.width=12", "encoder.heads=2", "decoder.heads=2",
                                   "encoder.layers=1", "decoder.layers=1"]),
     "decoder-only": ("decoder", ["decoder.width=12", "decoder.heads=2", "decoder.layers=2"]),
+    "recurrent, copying": ("rnn-attention", ["encoder.width=12", "decoder.width=12", "decoder.context=input",
+                                             "decoder.copy=true"]),
+    "attention, copying": ("transformer", ["encoder.width=12", "decoder.width=12", "encoder.heads=2", "decoder.heads=2",
+                                           "encoder.layers=1", "decoder.layers=1", "decoder.copy=true"]),
+    "decoder-only, copying": ("decoder", ["decoder.width=12", "decoder.heads=2", "decoder.layers=2",
+                                          "decoder.copy=true"]),
 }  # fmt: skip
 each_kind = pytest.mark.parametrize("kind", SMALL)
 
@@ -36,11 +43,12 @@ each_kind = pytest.mark.parametrize("kind", SMALL)
 def made(kind: str, smoothing: float = 0.0) -> tuple[Transduce, Model]:
     """A task and a fresh model without dropout, in fp64."""
     preset, words = SMALL[kind]
-    still = [f"{side}.dropout=0.0" for side in ("encoder", "decoder") if kind != "decoder-only" or side == "decoder"]
+    still = [f"{side}.dropout=0.0" for side in ("encoder", "decoder") if preset != "decoder" or side == "decoder"]
     c = config.resolve(preset, None, [*words, *still, f"train.label_smoothing={smoothing}"])
     examples = [Example((source,), target, 1) for source, target in PAIRS]
     vocabulary = learn(examples, c, [False])
-    model = build(c, vocabulary.source.size, vocabulary.target.size, seed=3).double()
+    sizes = vocabulary.source.size, vocabulary.target.size
+    model = build(c, *sizes, seed=3, copies=vocabulary.copies()).double()
     return Transduce(c, vocabulary), model
 
 
@@ -92,11 +100,46 @@ def test_padding_counts_for_nothing() -> None:
 def test_labels_are_smoothed_in_training_only() -> None:
     task, model = made("recurrent", smoothing=0.2)
     batch = everything(task)
-    plain = token_loss(model.output, model(batch).states_BTD, batch.label_BT, 0.0).total
+    exact = token_loss(model.output, model(batch).states_BTD, batch.label_BT, 0.0).total
     smoothed = token_loss(model.output, model(batch).states_BTD, batch.label_BT, 0.2).total
-    assert not torch.allclose(plain, smoothed)
+    assert not torch.allclose(exact, smoothed)
     torch.testing.assert_close(task.loss(model.train(), batch, 1.0, 0).total, smoothed)
-    torch.testing.assert_close(task.loss(model.eval(), batch, 1.0, 0).total, plain)
+    torch.testing.assert_close(task.loss(model.eval(), batch, 1.0, 0).total, exact)
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SMALL if kind.endswith("copying")])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_the_loss_of_what_is_copied_too_is_the_plain_one(kind: str, smoothing: float) -> None:
+    """In few rows at a time as with all logits at once, with every gradient; unsmoothed, as `decode` tells it."""
+    task, model = made(kind, smoothing)
+    batch = everything(task)
+    weights = list(model.parameters())
+    found = task.loss(model.train(), batch, 1.0, 0)
+    with plain():
+        expected = task.loss(model.train(), batch, 1.0, 0)
+    torch.testing.assert_close(found.total, expected.total)
+    both = zip(*(torch.autograd.grad(each.total, weights) for each in (found, expected)), strict=True)
+    for one, other in both:
+        torch.testing.assert_close(one, other, rtol=0.0, atol=1e-10)
+    if not smoothing:
+        torch.testing.assert_close(found.total, told(model, batch))
+
+
+def told(model: Model, batch: Batch) -> Tensor:
+    """The negative log probability of all labels, as a search would be told it."""
+    assert batch.target_BT is not None
+    memory = model.encode(batch.source, batch.source_mask_BS)
+    logits_BTV, _ = model.decode(batch.target_BT, memory, model.start(memory))
+    log_BT = logits_BTV.log_softmax(-1).gather(-1, batch.label_BT[..., None])[..., 0]
+    return -log_BT[batch.label_BT != PAD].sum()
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SMALL if kind.endswith("copying")])
+def test_what_is_judged_is_what_a_search_is_told(kind: str) -> None:
+    task, model = made(kind)
+    items = [task.encode(Example((source,), target, 1), ".") for source, target in PAIRS]
+    found = task.forced(model.eval(), items)
+    assert found.total == pytest.approx(float(told(model, everything(task)).detach()), rel=1e-6)
 
 
 # ── what is fed ──────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -111,7 +154,7 @@ def one_by_one(model: Model, batch: Batch, true_BT: Tensor) -> Tensor:
     for at in range(batch.target_BT.shape[1]):
         token_B = batch.target_BT[:, at]
         if at:
-            token_B = torch.where(true_BT[:, at], token_B, model.output(found[-1])[:, 0].argmax(-1))
+            token_B = torch.where(true_BT[:, at], token_B, model.logits(found[-1], memory)[:, 0].argmax(-1))
         states_BTD, state = model.states(token_B[:, None], memory, state)
         found.append(states_BTD)
     return torch.cat(found, 1)
@@ -122,7 +165,7 @@ def test_always_forced_is_teacher_forcing(kind: str) -> None:
     task, model = made(kind)
     batch = everything(task)
     assert batch.target_BT is not None
-    forced_BTD = fed_states(model, batch, 1.0, 0)
+    forced_BTD = fed(model, batch, 1.0, 0).states_BTD
     assert torch.equal(forced_BTD, model(batch).states_BTD)
     stepped_BTD = one_by_one(model, batch, torch.ones_like(batch.target_BT, dtype=torch.bool))
     torch.testing.assert_close(forced_BTD, stepped_BTD, rtol=0.0, atol=1e-10)
@@ -133,7 +176,8 @@ def test_almost_always_forced_is_teacher_forcing_token_by_token(kind: str) -> No
     """The other path of the code, with a share at which no draw of this seed leaves the true tokens."""
     task, model = made(kind)
     batch = everything(task)
-    torch.testing.assert_close(fed_states(model, batch, 1.0 - 1e-9, 0), model(batch).states_BTD, rtol=0.0, atol=1e-10)
+    found_BTD = fed(model, batch, 1.0 - 1e-9, 0).states_BTD
+    torch.testing.assert_close(found_BTD, model(batch).states_BTD, rtol=0.0, atol=1e-10)
 
 
 @each_kind
@@ -142,7 +186,7 @@ def test_never_forced_is_free_running(kind: str) -> None:
     batch = everything(task)
     assert batch.target_BT is not None
     nothing_BT = torch.zeros_like(batch.target_BT, dtype=torch.bool)
-    found_BTD = fed_states(model, batch, 0.0, 0)
+    found_BTD = fed(model, batch, 0.0, 0).states_BTD
     torch.testing.assert_close(found_BTD, one_by_one(model, batch, nothing_BT), rtol=0.0, atol=1e-10)
     assert not torch.allclose(found_BTD, model(batch).states_BTD)  # a fresh model does not write the target
 
@@ -151,10 +195,10 @@ def test_never_forced_is_free_running(kind: str) -> None:
 def test_scheduled_sampling_is_pure_in_the_seed(kind: str) -> None:
     task, model = made(kind)
     batch = everything(task)
-    first_BTD = fed_states(model, batch, 0.5, 1)
+    first_BTD = fed(model, batch, 0.5, 1).states_BTD
     torch.rand(100)  # the global generator has no part in it
-    assert torch.equal(first_BTD, fed_states(model, batch, 0.5, 1))
-    others = [fed_states(model, batch, 0.5, seed) for seed in range(2, 6)]
+    assert torch.equal(first_BTD, fed(model, batch, 0.5, 1).states_BTD)
+    others = [fed(model, batch, 0.5, seed).states_BTD for seed in range(2, 6)]
     assert not all(torch.allclose(first_BTD, other_BTD) for other_BTD in others)
 
 

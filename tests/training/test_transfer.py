@@ -22,11 +22,12 @@ from regard.data.read import Example
 from regard.data.tokens import Tokenizer
 from regard.data.vocabulary import learn
 from regard.errors import ConfigError, FolderError, MissingError, RegardError, UsageError
+from regard.folder import shapes_of
 from regard.models.build import build
 from regard.training import home, run
 from regard.training.prepare import prepare
 from regard.training.run import resume, train
-from regard.training.transfer import Body, kept_names, read_body, resolve
+from regard.training.transfer import Body, kept_names, kept_weights, read_body, resolve
 
 pytestmark = pytest.mark.no_shapes
 
@@ -223,6 +224,24 @@ def test_a_decoder_alone_serves_what_reads_and_what_writes(alone: Path) -> None:
         assert (c.decoder, c.encoder.kind, c.task) == (found.config.decoder, "none", task)
     with pytest.raises(UsageError, match="this model reads from left to right, and the task fill looks at both sides"):
         made(found, "task=fill")
+
+
+def test_a_copy_head_may_be_added_and_taken_away(alone: Path, translator: Path) -> None:
+    found = read_body(translator)
+    c = made(found, "decoder.copy=true")
+    vocabulary = found.vocabulary
+    fresh = build(c, vocabulary.source.size, vocabulary.target.size, copies=vocabulary.copies())
+    kept = kept_weights(found, c, vocabulary, shapes_of(fresh))
+    assert {name for name in shapes_of(fresh) if name not in kept and name.startswith("decoder.")} == {
+        f"decoder.copy.{name}" for name in ("query.weight", "query.bias", "key.weight", "gate.weight", "gate.bias")
+    }
+    copying = replace(found, config=c, weights=dict(fresh.named_parameters()))
+    assert made(copying).copies
+    assert not made(copying, "decoder.copy=false").copies
+    single = read_body(alone)
+    copying = replace(single, config=made(single, "decoder.copy=true"))
+    assert not made(copying, "task=classify").copies
+    assert not made(copying, "task=generate").copies
 
 
 # ── what is kept ─────────────────────────────────────────────────────────────────────────────────────────────────────

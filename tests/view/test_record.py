@@ -52,6 +52,30 @@ def test_steps_of_one_attention_become_one_map() -> None:
     assert found[0].tolist() == [[1.0, 0.0], [0.5, 0.5]]
 
 
+COPYING = replace(RECORD, maps={**RECORD.maps, "decoder.copy": np.array([[[1.0, 0, 0], [1.0, 0, 0]]], np.float32)},
+                  copied=(0.875, 0.0))  # fmt: skip
+
+
+def test_a_copy_head_looks_from_target_to_source() -> None:
+    found = COPYING.alignment()
+    assert found is not None
+    assert found[1].tolist() == [0.5, 0.0, 0.5]  # beside what else looks there
+    row = replace(COPYING, kind="row", maps={"decoder.0.self": np.ones((2, 5, 5), np.float32), **COPYING.maps})
+    del row.maps["decoder.cross"]
+    assert row.axes("decoder.copy") == ("target", "source")
+    alone = row.alignment()  # in one row, nothing else is between the two
+    assert alone is not None
+    assert alone.tolist() == [[1.0, 0.0, 0.0], [1.0, 0.0, 0.0]]
+    assert len(COPYING.bertviz()["cross_attention"]) == 1
+
+
+def test_how_much_was_copied_is_told() -> None:
+    assert COPYING.as_json()["copied"] == [0.875, 0.0]
+    assert RECORD.as_json()["copied"] is None
+    lines = terminal.alignment(COPYING).splitlines()
+    assert [line.split("  ")[-2:] for line in lines[1:]] == [["0.500", "copied 0.875"], ["1.000", "copied 0.000"]]
+
+
 # ── in the terminal ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -42,6 +42,7 @@ export interface Record {
   readonly first: number;
   readonly at: readonly (readonly [number, number])[] | null;
   readonly probabilities: readonly number[];
+  readonly copied?: readonly number[] | null;
   readonly alternatives: readonly (readonly Alternative[])[];
   readonly confidence: number;
   readonly score: number;

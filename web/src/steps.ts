@@ -82,7 +82,7 @@ function drawStrip(strip: HTMLElement, panel: Panel): void {
   if (!unchanged(strip, record)) {
     strip.replaceChildren(...record.target.tokens.map((token, index) => {
       const probability = record.probabilities[index] ?? 0;
-      const said = `step ${index + 1}: ${quoted(spelled(token))}, probability ${figure(probability)}`;
+      const said = `step ${index + 1}: ${quoted(spelled(token))}, probability ${figure(probability)}${copiedAt(record, index)}`;
       const bar = button("", { class: "bar", "aria-label": said, "data-tip": said, "data-bar": index, tabindex: -1 }, () => go(root, index));
       const level = make("span", { class: "level" });
       level.style.height = `${(100 * probability).toFixed(1)}%`;
@@ -120,8 +120,14 @@ function drawAlternatives(place: HTMLElement, panel: Panel, act: Act): void {
     );
     list.append(make("li", {}, line));
   }
-  const title = make("p", { class: "hint" }, writes ? `step ${step + 1} of ${record.target.tokens.length}` : `${quoted(token ? spelled(token) : "")}, and what else it could be`);
+  const title = make("p", { class: "hint" }, writes ? `step ${step + 1} of ${record.target.tokens.length}${copiedAt(record, step)}` : `${quoted(token ? spelled(token) : "")}, and what else it could be`);
   place.replaceChildren(title, list);
+}
+
+/** How much a copy head had of a step, where there is one. */
+function copiedAt(record: Panel["record"], index: number): string {
+  const share = record.copied?.[index];
+  return share == null ? "" : `, copied ${figure(share)}`;
 }
 
 function force(panel: Panel, act: Act, step: number, id: number): void {

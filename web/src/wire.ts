@@ -98,6 +98,8 @@ export interface WireRecord {
   first: number;
   at: [number, number][] | null;
   probabilities: number[];
+  /** How much of each target token was left to copying, of models that copy. */
+  copied?: number[] | null;
   alternatives: Alternative[][];
   confidence: number;
   score: number;
