@@ -238,9 +238,22 @@ def test_paths_of_pictures(write: Write, tmp_path: Path) -> None:
     assert summary(guess(write("x.tsv", rows.replace("a ", "")))) == ("transduce", "", "")  # the target holds them
     turned = write("y.tsv", "1.png\ta dog\n2.JPG\ta cat\n3.jpeg\ta cow\ngone.png\ta hen\n")
     assert guess(turned).task == "caption"  # the reader tells which are missing
-    assert guess(write("z.tsv", "gone.png\ta dog\nlost.png\ta cat\n")).task == "transduce"
     three = write("w.tsv", "x\t1.png\ta dog\ny\t2.JPG\ta cat\n")
     assert summary(guess(three)) == ("caption", "2", "3")
+
+
+@pytest.mark.parametrize("header", ["", "image\tcaption\n", "path of it\twhat it shows\n"])
+def test_paths_of_pictures_that_are_all_missing(write: Write, header: str) -> None:
+    """They would be learnt as text; as captions the reader names them, and the line tells how to have them as text."""
+    path = write("z.tsv", f"{header}gone.png\ta dog\nlost.jpg\ta cat\n")
+    found = guess(path)
+    assert (found.task, found.pictured) == ("caption", False)
+    assert "none of which is there; --task transduce overrules it" in found.why[0]
+    asked = configured(path, None, None, ["task=transduce"])
+    assert asked.config.task == "transduce"
+    assert any("warning: the source looks like paths of pictures" in line for line in asked.why)
+    three = guess(write("w.tsv", "x\tgone.png\ta dog\ny\tlost.png\ta cat\n"))
+    assert summary(three) == ("caption", "2", "3")
 
 
 @pytest.mark.parametrize("header", ["image\tcaption", "file\ttext", "path of it\twhat it shows"])
