@@ -45,6 +45,7 @@ FEWEST_ROWS = 20  # … of so many different examples at least …
 EACH = 10  # … and so many for each label on average …
 SEEN, SEEN_SHARE = 5, 0.8  # … and so many for those labels that most examples have
 WORDS = 3  # in a text, on average, from which on its words, spelled, are its tokens
+RARE = 0.05  # of the words of texts with holes may come a single time; where more do, words are cut into pieces
 LONGEST = 8192  # tokens of a spelled text; a longer one is left out
 
 GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
@@ -88,7 +89,8 @@ def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = ""
 
 def guess_table(found: Sample, folder: str, columns: Columns, task: str, images: str) -> Guess:
     if task in ("generate", "fill"):
-        return Guess(task, pictured=reads_pictures(found, folder, columns))
+        tokens, why_tokens = tokens_to_fill(found, columns) if task == "fill" else ("", "")
+        return Guess(task, tokens=tokens, why_tokens=why_tokens, pictured=reads_pictures(found, folder, columns))
     found, header = with_header(found, folder)
     if found.labelled is not None:
         return guess_sentences(found, columns, task)
@@ -137,10 +139,13 @@ def line_of_tokens(tokens: str, reason: str) -> str:
 
 def reads_pictures(found: Sample, folder: str, columns: Columns) -> bool:
     """Whether what a task without a target would read are pictures."""
-    if found.kind == "folder":
-        return True
+    return found.kind == "folder" or any(is_pictured(texts, folder, "") for texts in read_alone(found, columns))
+
+
+def read_alone(found: Sample, columns: Columns) -> list[list[str]]:
+    """What a task without a target reads: the texts of the columns that are asked for, or of the first."""
     named = [label(found.names, name) for name in columns.source] or [*found.names[:1]]
-    return any(is_pictured([row[found.names.index(name)] for row in found.rows], folder, "") for name in named if name)
+    return [[row[found.names.index(name)] for row in found.rows] for name in named if name]
 
 
 def with_header(found: Sample, folder: str) -> tuple[Sample, str]:
@@ -156,6 +161,22 @@ def with_header(found: Sample, folder: str) -> tuple[Sample, str]:
             why = f"the first line is a header ({listed([*names])}): below {escape(name)} stand pictures"
             return replace(found, names=names, headed=True, rows=rest), why
     return found, ""
+
+
+# ── holes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tokens_to_fill(found: Sample, columns: Columns) -> tuple[str, str]:
+    """A hole is one token. In texts of several words it is a word, or a piece of one where many words are rare."""
+    texts = [[*words(text)] for column in read_alone(found, columns) for text in column]
+    often = Counter(word for text in texts for word in text)
+    mean = sum(map(len, texts)) / max(len(texts), 1)
+    if mean < WORDS:
+        return "", ""
+    rare = sum(count == 1 for count in often.values()) / often.total()
+    tokens = "words" if rare <= RARE else "bpe"
+    told = "hardly a word comes once" if tokens == "words" else f"{100 * rare:.0f} % of the words come once, and are cut"
+    return tokens, line_of_tokens(tokens, f"{mean:.1f} words a text, and {told}; a hole is one token")
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
