@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.score.intervals import Bootstrap, percentile_interval, wilson_interval
+from regard.score.intervals import Bootstrap, rate_interval, wilson_interval
 from regard.score.metrics import Metric
 
 Counts = NDArray[np.int64]
@@ -72,7 +72,7 @@ def macro_f1(pairs: Counts, size: int, bootstrap: Bootstrap) -> Metric:
     if bootstrap.samples > 0 and len(pairs) > 1:
         draw = np.random.default_rng(bootstrap.seed)
         drawn = [mean_f1(pairs[draw.integers(len(pairs), size=len(pairs))], size) for _ in range(bootstrap.samples)]
-        low, high = percentile_interval(np.array(drawn))
+        low, high = rate_interval(np.array(drawn), len(pairs))
         signature += f"|bs:{bootstrap.samples}|seed:{bootstrap.seed}"
     return Metric("macro_f1", value, low, high, True, signature)
 

@@ -19,6 +19,7 @@ from regard.score.intervals import (
     FloatArray,
     paired_p_value,
     percentile_interval,
+    rate_interval,
     resample,
     wilson_interval,
 )
@@ -124,7 +125,7 @@ def measure(name: str, statistics: Statistics, bootstrap: Bootstrap) -> Metric:
     if name in ("exact", "accuracy"):
         low, high = wilson_interval(*statistics.rows.sum(axis=0).tolist())
     elif bootstrap.samples > 0 and len(statistics.rows) > 1:  # one example says nothing about spread
-        low, high = percentile_interval(statistics.score(resample(statistics.rows, bootstrap)))
+        low, high = rate_interval(statistics.score(resample(statistics.rows, bootstrap)), len(statistics.rows))
     return Metric(name, statistics.value, low, high, name not in ("ter", "cer", "wer"), statistics.signature)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.score.intervals import Bootstrap, percentile_interval, resample, wilson_interval
+from regard.score.intervals import Bootstrap, rate_interval, resample, wilson_interval
 from regard.score.metrics import Metric
 
 Vectors = NDArray[np.float32]
@@ -71,6 +71,6 @@ def mean_reciprocal(found: Ranks, bootstrap: Bootstrap, among: str) -> Metric:
     rows = 100.0 / found[:, None].astype(np.float64)
     low, high, signature = None, None, among
     if bootstrap.samples > 0 and len(rows) > 1:
-        low, high = percentile_interval(resample(rows, bootstrap)[:, 0] / len(rows))
+        low, high = rate_interval(resample(rows, bootstrap)[:, 0] / len(rows), len(rows))
         signature += f"|bs:{bootstrap.samples}|seed:{bootstrap.seed}"
     return Metric("mrr", float(rows.mean()) if len(rows) else 0.0, low, high, True, signature)
