@@ -3,7 +3,7 @@
 Nothing here is an error: what can not be read is left to the reader, which says what is wrong with it. What is given
 by a flag, a setting or a config file is never guessed.
 
-    caption    a folder of pictures, or a column with paths of pictures
+    caption    a folder of pictures, or a column with paths of pictures, be they there or not: the reader names the missing
     generate   a text without columns, or a single column
     tag        as many target words as source words, of few kinds; or a token and its label on each line
     classify   few different targets, each of many examples
@@ -45,6 +45,7 @@ FEWEST_ROWS = 20  # … of so many different examples at least …
 EACH = 10  # … and so many for each label on average …
 SEEN, SEEN_SHARE = 5, 0.8  # … and so many for those labels that most examples have
 WORDS = 3  # in a text, on average, from which on its words, spelled, are its tokens
+RARE = 0.05  # of the words of texts with holes may come a single time; where more do, words are cut into pieces
 LONGEST = 8192  # tokens of a spelled text; a longer one is left out
 
 GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
@@ -88,7 +89,8 @@ def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = ""
 
 def guess_table(found: Sample, folder: str, columns: Columns, task: str, images: str) -> Guess:
     if task in ("generate", "fill"):
-        return Guess(task, pictured=reads_pictures(found, folder, columns))
+        tokens, why_tokens = tokens_to_fill(found, columns) if task == "fill" else ("", "")
+        return Guess(task, tokens=tokens, why_tokens=why_tokens, pictured=reads_pictures(found, folder, columns))
     found, header = with_header(found, folder)
     if found.labelled is not None:
         return guess_sentences(found, columns, task)
@@ -101,7 +103,7 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
         return Guess(task or "transduce")
     view = View(found, folder, chosen, images)
     name, reason = (task, "") if task else task_of(view)
-    doubts = [] if task else [*one_class(view), *maybe_header(found)]
+    doubts = lost_pictures(view, name) if task else [*one_class(view), *maybe_header(found)]
     why = ([line(name, reason)] if reason else []) + [each for each in (header, chosen.why, *doubts) if each]
     source, target = (chosen.source, chosen.target) if header or chosen.why else ((), "")
     if name != "classify":
@@ -137,10 +139,13 @@ def line_of_tokens(tokens: str, reason: str) -> str:
 
 def reads_pictures(found: Sample, folder: str, columns: Columns) -> bool:
     """Whether what a task without a target would read are pictures."""
-    if found.kind == "folder":
-        return True
+    return found.kind == "folder" or any(is_pictured(texts, folder, "") for texts in read_alone(found, columns))
+
+
+def read_alone(found: Sample, columns: Columns) -> list[list[str]]:
+    """What a task without a target reads: the texts of the columns that are asked for, or of the first."""
     named = [label(found.names, name) for name in columns.source] or [*found.names[:1]]
-    return any(is_pictured([row[found.names.index(name)] for row in found.rows], folder, "") for name in named if name)
+    return [[row[found.names.index(name)] for row in found.rows] for name in named if name]
 
 
 def with_header(found: Sample, folder: str) -> tuple[Sample, str]:
@@ -152,10 +157,26 @@ def with_header(found: Sample, folder: str) -> tuple[Sample, str]:
     if len(set(names)) < len(names) or not all(names) or any(map(str.isdecimal, names)):
         return found, ""
     for place, name in enumerate(names):
-        if not looks_like_image(name) and is_pictured([row[place] for row in rest], folder, ""):
+        if not looks_like_image(name) and names_pictures([row[place] for row in rest], ""):
             why = f"the first line is a header ({listed([*names])}): below {escape(name)} stand pictures"
             return replace(found, names=names, headed=True, rows=rest), why
     return found, ""
+
+
+# ── holes ────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def tokens_to_fill(found: Sample, columns: Columns) -> tuple[str, str]:
+    """A hole is one token. In texts of several words it is a word, or a piece of one where many words are rare."""
+    texts = [[*words(text)] for column in read_alone(found, columns) for text in column]
+    often = Counter(word for text in texts for word in text)
+    mean = sum(map(len, texts)) / max(len(texts), 1)
+    if mean < WORDS:
+        return "", ""
+    rare = sum(count == 1 for count in often.values()) / often.total()
+    tokens = "words" if rare <= RARE else "bpe"
+    told = "hardly a word comes once" if tokens == "words" else f"{100 * rare:.0f} % of the words come once, and are cut"
+    return tokens, line_of_tokens(tokens, f"{mean:.1f} words a text, and {told}; a hole is one token")
 
 
 # ── columns ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -212,9 +233,11 @@ def likely_target(found: Sample, source: Sequence[str], free: list[str], task: s
 
 def likely_source(found: Sample, free: list[str], target: str, folder: str, images: str) -> tuple[tuple[str, ...], str]:
     """The column with pictures, the one with words that are tagged, or all that are left."""
-    for name in free:
-        if is_pictured([row[found.names.index(name)] for row in found.rows], folder, images):
-            return (name,), f"column {escape(name)} holds pictures"
+    told = {name: [row[found.names.index(name)] for row in found.rows] for name in free}
+    named = [name for name in free if names_pictures(told[name], images)]
+    there = [name for name in named if is_pictured(told[name], folder, images)]
+    for name in [*there, *named]:
+        return (name,), f"column {escape(name)} holds pictures"
     for name in free if len(free) > 1 else []:
         if is_tagged(pairs(found, name, target)):
             return (name,), f"column {escape(target)} holds as many tags as column {escape(name)} has words"
@@ -245,6 +268,10 @@ class View:
         return is_pictured([source[0] for source, _ in self.rows], self.folder, self.images)
 
     @property
+    def names_pictures(self) -> bool:
+        return len(self.chosen.source) == 1 and names_pictures([source[0] for source, _ in self.rows], self.images)
+
+    @property
     def words_a_text(self) -> float:
         return sum(len(words(text)) for source, _ in self.rows for text in source) / max(len(self.rows), 1)
 
@@ -260,6 +287,8 @@ def task_of(view: View) -> tuple[str, str]:
     if len(view.chosen.source) == 1:
         if view.is_pictured:
             return "caption", "a folder of pictures" if view.kind == "folder" else "the source holds pictures"
+        if view.names_pictures:
+            return "caption", "the source holds paths of pictures, none of which is there; --task transduce overrules it"
         if is_tagged([(source[0], target) for source, target in view.rows]):
             kinds = len({tag for _, target in view.rows for tag in words(target)})
             return "tag", f"as many target words as source words, {kinds} kinds of them"
@@ -275,10 +304,14 @@ def task_of(view: View) -> tuple[str, str]:
 
 def is_pictured(values: Sequence[str], folder: str, images: str) -> bool:
     """Whether a column tells of pictures, of which there are some; or, with a file of pictures, of its rows."""
+    return names_pictures(values, images) and (bool(images) or any(is_there(value, folder) for value in values))
+
+
+def names_pictures(values: Sequence[str], images: str) -> bool:
+    """Whether a column tells of pictures, be they there or not."""
     if images:
         return bool(values) and all(value.isascii() and value.isdecimal() for value in values)
-    like = [value for value in values if looks_like_image(value)]
-    return len(like) >= max(1, NEARLY_ALL * len(values)) and any(is_there(value, folder) for value in like)
+    return sum(map(looks_like_image, values)) >= max(1, NEARLY_ALL * len(values))
 
 
 def is_tagged(rows: Sequence[tuple[str, str]]) -> bool:
@@ -327,6 +360,13 @@ def one_class(view: View) -> list[str]:
         return []
     return [f"warning: all {len(view.rows):,} targets are {quote(targets.pop())}: one label alone, from which nothing "
             "is learnt but to write it; are the other labels in another file?"]  # fmt: skip
+
+
+def lost_pictures(view: View, task: str) -> list[str]:
+    """A warning where a task that was asked for reads the paths of pictures, none of which is there."""
+    if task == "caption" or view.is_pictured or not view.names_pictures:
+        return []
+    return [f"warning: the source looks like paths of pictures, none of which is there: {task} reads them as text"]
 
 
 def maybe_header(found: Sample) -> list[str]:

@@ -1,6 +1,10 @@
 """Counts of examples in, 95 % intervals and p-values out; numpy only.
 
 Bootstrap: Efron (1979); for translation, Koehn (2004). Proportions: Wilson (1927).
+
+Where every example is perfect, or none has anything right, all resamples are the same and the bootstrap would claim to
+know the score exactly, however few examples there are. There Wilson's bound for so many examples takes its place: as
+many faults as may well have been missed, each counted as a whole example. So it is never narrower than it should be.
 """
 
 import math
@@ -14,6 +18,8 @@ from regard.errors import UsageError
 FloatArray = NDArray[np.float64]
 
 NORMAL_95 = 1.959963984540054  # the normal quantile that leaves 2.5 % on each side
+
+ROUNDING = 1e-9  # percent; a perfect score may be off by as much
 
 
 @dataclass(frozen=True)
@@ -52,6 +58,14 @@ def percentile_interval(scores: FloatArray) -> tuple[float, float]:
     ordered = np.sort(scores)
     outside = len(ordered) // 40
     return float(ordered[outside]), float(ordered[-1 - outside])
+
+
+def rate_interval(scores: FloatArray, count: int) -> tuple[float, float]:
+    """The same of a score in percent, of `count` examples; has a width where all resamples are 0 % or all 100 %."""
+    low, high = percentile_interval(scores)
+    if low > 100 - ROUNDING:
+        return wilson_interval(count, count)[0], high
+    return low, wilson_interval(0, count)[1] if high < ROUNDING else high
 
 
 def wilson_interval(successes: float, count: float) -> tuple[float, float]:

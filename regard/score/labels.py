@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.score.intervals import Bootstrap, FloatArray, percentile_interval, wilson_interval
+from regard.score.intervals import Bootstrap, FloatArray, rate_interval, wilson_interval
 from regard.score.metrics import Metric, describe, ratio
 from regard.score.tallies import Numbers, Statistics, Tally
 
@@ -102,7 +102,7 @@ def macro_f1(tally: LabelPairs, bootstrap: Bootstrap) -> Metric:
     """The mean of F1 = 2 · right / (given + true) over the labels that occur among the true ones."""
     low, high, signature = None, None, "f1:macro"
     if bootstrap.samples > 0 and len(tally.pairs) > 1:
-        low, high = percentile_interval(tally.resampled(bootstrap))
+        low, high = rate_interval(tally.resampled(bootstrap), len(tally.pairs))
         signature += describe(bootstrap)
     return Metric("macro_f1", tally.value, low, high, True, signature)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from regard.errors import DataError, UsageError
-from regard.score.intervals import Bootstrap, FloatArray, percentile_interval, wilson_interval
+from regard.score.intervals import Bootstrap, FloatArray, rate_interval, wilson_interval
 from regard.score.tallies import Paired, Statistics, compare, drawn
 
 TRANSDUCE = ("exact", "bleu", "chrf", "ter", "cer", "wer", "f1")
@@ -101,7 +101,7 @@ def measure(name: str, statistics: Statistics, bootstrap: Bootstrap) -> Metric:
         right, count = statistics.rows.sum(axis=0).tolist()
         low, high = wilson_interval(right, max(count, 1))
     elif bootstrap.samples > 0 and len(statistics.rows) > 1:  # one example says nothing about spread
-        low, high = percentile_interval(statistics.resampled(bootstrap))
+        low, high = rate_interval(statistics.resampled(bootstrap), len(statistics.rows))
     return Metric(name, statistics.value, low, high, name not in ("ter", "cer", "wer"), statistics.signature)
 
 

@@ -161,15 +161,18 @@ def let_in(token: str) -> Response:
 
 def add_refusals(app: FastAPI) -> None:
     """Whatever goes wrong has the same form."""
-    known = {name for each in (RunRequest, LookRequest, SearchRequest, Sample, Change) for name in each.model_fields}
+    asked = {"/v1/run": RunRequest, "/v1/look": LookRequest, "/v1/search": SearchRequest}
+    inside = {"sample": list(Sample.model_fields), "change": list(Change.model_fields)}
 
     async def refused(_: Request, error: Exception) -> Response:
         assert isinstance(error, Refusal)
         return told(error)
 
-    async def invalid(_: Request, error: Exception) -> Response:
+    async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        return told(of_errors(error.errors(), error.body, sorted(known)))
+        whole = asked.get(request.url.path)
+        known = {**inside, "body": list(whole.model_fields) if whole else []}
+        return told(of_errors(error.errors(), error.body, known))
 
     async def framework(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)

@@ -22,7 +22,7 @@ from regard.serve.schema import Alternative, HitAnswer, LookRequest, Result, Run
 from regard.tasks.embed import Embed
 from regard.tasks.reading import Reads
 from regard.tasks.task import Answer, Item, Wish
-from regard.trained import Question, Text, Trained, columns
+from regard.trained import NOTHING, Question, Text, Trained, columns
 from regard.view.change import Change
 
 Pixels = np.ndarray[Any, np.dtype[np.float32]]
@@ -159,6 +159,8 @@ def pixels(model: Trained, url: str, where: str) -> Pixels:
 
 
 def result(answer: Answer, cut: int) -> Result:
+    if answer is NOTHING:  # nothing was asked, so there is nothing to be sure of
+        return Result(text="", score=None, confidence=None, alternatives=[], chances=[], cut=0, empty=True)
     return Result(
         text=answer.text,
         score=finite(answer.score),
@@ -167,6 +169,7 @@ def result(answer: Answer, cut: int) -> Result:
                       for each in answer.alternatives],
         chances=list(answer.chances),
         cut=cut,
+        empty=False,
     )  # fmt: skip
 
 

@@ -67,16 +67,19 @@ def of_status(status: int, detail: object, headers: Mapping[str, str] | None) ->
 # ── a body that does not have the right form ─────────────────────────────────────────────────────────────────────────
 
 
-def of_errors(errors: Sequence[Mapping[str, Any]], body: Any, known: Sequence[str] = ()) -> Refusal:
-    """The error that lies deepest in what was sent: of several ways to read a value the one that came furthest."""
+def of_errors(errors: Sequence[Mapping[str, Any]], body: Any, known: Mapping[str, Sequence[str]]) -> Refusal:
+    """The error that lies deepest in what was sent: of several ways to read a value the one that came furthest.
+
+    `known` are the names that the body may have, and those of the objects in it.
+    """
     first = errors[0]
     if first["type"] == "json_invalid":
         return Refusal(400, f"the body is not JSON: {first.get('ctx', {}).get('error', '')}", "invalid_json")
     found = max(errors, key=lambda each: len(path(each, body)))
     field = ".".join(map(str, path(found, body))) or None
     if found["type"] == "extra_forbidden":
-        name = str(found["loc"][-1])
-        return Refusal(422, f"unknown field{nearest(name, known)}", "unknown_field", field)
+        *_, within, name = map(str, found["loc"])
+        return Refusal(422, f"unknown field{nearest(name, known.get(within, ()))}", "unknown_field", field)
     if found["type"] == "missing" and not field:
         return Refusal(422, "expected a JSON object in the body", "missing_field")
     code = "missing_field" if found["type"] == "missing" else "invalid_field"

@@ -131,7 +131,7 @@ class Said(BaseModel):
 
 class Alternative(Said):
     text: str
-    score: float | None  # none where a score is no finite number
+    score: float | None  # none where a score is no finite number, or nothing was asked
     confidence: float | None
 
 
@@ -139,6 +139,7 @@ class Result(Alternative):
     alternatives: list[Alternative]
     chances: list[tuple[str, float]]
     cut: int = Field(description="Tokens at the end of the text that were left out: it was too long for the model.")
+    empty: bool = Field(description="The text was empty: nothing was asked, so there is nothing to be sure of.")
 
 
 class RunAnswer(Said):

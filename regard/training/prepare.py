@@ -33,6 +33,7 @@ from regard.training import store as stored
 from regard.training.store import Contents, Items, changed, hashes, missing, read_texts
 
 KNOWN = 100_000  # training examples whose texts are kept until the report is made, evenly spread
+NAMED = 10  # lines that are named beside the first bad one
 BYTES = 256  # that spell what a vocabulary of characters does not hold
 PORTION = 4096  # examples turned into numbers at a time …
 PICTURES = 64  # … and pictures …
@@ -321,9 +322,23 @@ def encode(asked: Task, examples: Sequence[Example], table: Spool | Pages) -> Ro
     try:
         return asked.encode_all(examples, table.folder)
     except RegardError:
-        for example in examples:
-            encode_one(asked, example, table)
+        refuse(asked, examples, table)
         raise
+
+
+def refuse(asked: Task, examples: Sequence[Example], table: Spool | Pages) -> None:
+    """Tells what is wrong with the first bad example, and on which lines others stand, as far as they were read."""
+    bad: list[tuple[int, DataError]] = []
+    for example in examples:
+        try:
+            encode_one(asked, example, table)
+        except DataError as error:
+            bad.append((example.line, error))
+    if bad:
+        (_, first), others = bad[0], [str(line) for line, _ in bad[1:]]
+        more = f" and at least {len(others) - NAMED} more" if len(others) > NAMED else ""
+        rest = f"\n{table.path}: nor can line{'s' * (len(others) > 1)} {', '.join(others[:NAMED])}{more} be used"
+        raise DataError(f"{first}{rest if others else ''}") from None
 
 
 def encode_usable(

@@ -238,9 +238,22 @@ def test_paths_of_pictures(write: Write, tmp_path: Path) -> None:
     assert summary(guess(write("x.tsv", rows.replace("a ", "")))) == ("transduce", "", "")  # the target holds them
     turned = write("y.tsv", "1.png\ta dog\n2.JPG\ta cat\n3.jpeg\ta cow\ngone.png\ta hen\n")
     assert guess(turned).task == "caption"  # the reader tells which are missing
-    assert guess(write("z.tsv", "gone.png\ta dog\nlost.png\ta cat\n")).task == "transduce"
     three = write("w.tsv", "x\t1.png\ta dog\ny\t2.JPG\ta cat\n")
     assert summary(guess(three)) == ("caption", "2", "3")
+
+
+@pytest.mark.parametrize("header", ["", "image\tcaption\n", "path of it\twhat it shows\n"])
+def test_paths_of_pictures_that_are_all_missing(write: Write, header: str) -> None:
+    """They would be learnt as text; as captions the reader names them, and the line tells how to have them as text."""
+    path = write("z.tsv", f"{header}gone.png\ta dog\nlost.jpg\ta cat\n")
+    found = guess(path)
+    assert (found.task, found.pictured) == ("caption", False)
+    assert "none of which is there; --task transduce overrules it" in found.why[0]
+    asked = configured(path, None, None, ["task=transduce"])
+    assert asked.config.task == "transduce"
+    assert any("warning: the source looks like paths of pictures" in line for line in asked.why)
+    three = guess(write("w.tsv", "x\tgone.png\ta dog\ny\tlost.png\ta cat\n"))
+    assert summary(three) == ("caption", "2", "3")
 
 
 @pytest.mark.parametrize("header", ["image\tcaption", "file\ttext", "path of it\twhat it shows"])
@@ -309,6 +322,21 @@ def test_a_guess_becomes_a_config(write: Write) -> None:
     assert "--task transduce overrules it" in made.why[0]
 
 
+def test_holes_are_words_or_pieces_of_words_or_characters(write: Write) -> None:
+    few = write("few.tsv", "".join(f"the {c} hat is on the {c} hook\tx\n" for c in ["red", "blue"] * 20))
+    made = configured(few, None, None, ["task=fill", "data.source=1"])
+    assert made.config.tokens.source == "words"
+    assert made.why == ("tokens words: 8.0 words a text, and hardly a word comes once; a hole is one token; "
+                        "--tokens overrules it",)  # fmt: skip
+    many = write("many.txt", "".join(f"the hat{i} is on the hook{i}\n" for i in range(40)))
+    made = configured(many, None, None, ["task=fill"])
+    assert made.config.tokens.source == "bpe"
+    assert "33 % of the words come once" in made.why[0]
+    assert configured(many, None, None, ["task=fill", "tokens.source=bytes"]).config.tokens.source == "bytes"
+    short = configured(write("x.tsv", "abc\ndef\n" * 20), None, None, ["task=fill"])
+    assert (short.config.tokens.source, short.why) == ("characters", ())
+
+
 def test_columns_become_settings(write: Write) -> None:
     made = configured(write("x.tsv", 'a "b"\tlabel\tc,d\n' + "x\ty\tz\n" * 9), None, None, ['data.target="label"'])
     assert (made.config.data.source, made.config.data.target) == (('a "b"', "c,d"), "label")
@@ -324,7 +352,7 @@ def test_what_is_said_wins(write: Write, word: str) -> None:
 
 def test_a_preset_brings_its_task_where_it_has_one(write: Write) -> None:
     made = configured(write("x.tsv", labelled(100, 2)), "encoder", None, [])
-    assert (made.config.task, made.why) == ("fill", ())
+    assert (made.config.task, [line.split(":")[0] for line in made.why]) == ("fill", ["tokens bpe"])
     made = configured(write("x.tsv", labelled(100, 2)), "transformer", None, [])
     assert (made.config.task, made.config.encoder.kind, made.config.decoder.kind) == ("classify", "attention", "none")
     assert made.why[0].startswith("task classify: ")

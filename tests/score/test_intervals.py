@@ -6,7 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from regard.errors import UsageError
-from regard.score.intervals import Bootstrap, paired_p_value, percentile_interval, resample, wilson_interval
+from regard.score.intervals import (
+    Bootstrap,
+    paired_p_value,
+    percentile_interval,
+    rate_interval,
+    resample,
+    wilson_interval,
+)
 
 
 def test_a_resample_draws_as_many_examples_as_there_are() -> None:
@@ -60,6 +67,18 @@ def test_wilson_covers_what_it_promises() -> None:
     draws = np.random.default_rng(1).binomial(100, 0.9, size=1000)
     covered = [low <= 90 <= high for low, high in (wilson_interval(draw, 100) for draw in draws)]
     assert 0.92 < np.mean(covered) < 0.98
+
+
+def test_a_perfect_score_of_few_examples_is_not_known_exactly() -> None:
+    """The rule of three says 3 / n; Wilson's bound is a little wider. Elsewhere the bootstrap's bounds stay."""
+    low, high = rate_interval(np.full(1000, 100.00000000000003), 53)
+    assert low == pytest.approx(93.24, abs=0.01)
+    assert 100 - low > 3 / 53
+    assert high == pytest.approx(100.0)
+    assert rate_interval(np.zeros(1000), 53) == (0.0, pytest.approx(6.76, abs=0.01))
+    assert rate_interval(np.full(1000, 100.0), 5000)[0] > 99.9
+    scores = np.linspace(90, 100, 1000)
+    assert rate_interval(scores, 53) == percentile_interval(scores)
 
 
 def test_p_value_by_hand() -> None:

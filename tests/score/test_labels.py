@@ -26,6 +26,13 @@ def test_intervals_hold_their_values_and_can_be_left_out() -> None:
     assert found == classified(GIVEN * 20, TRUE * 20).metrics
 
 
+def test_macro_f1_without_a_fault_has_a_width() -> None:
+    found = classified(TRUE * 9, TRUE * 9).metrics["macro_f1"]
+    assert found.low is not None
+    assert found.low == pytest.approx(classified(TRUE * 9, TRUE * 9).metrics["accuracy"].low)
+    assert found.low < found.value == found.high
+
+
 def test_rows_are_true_labels_and_columns_given_ones() -> None:
     confusion = classified(GIVEN, TRUE).confusion
     assert confusion.labels == ("a", "b", "c")  # the most frequent first
@@ -67,4 +74,4 @@ def test_many_labels_take_no_table_for_each_resample() -> None:
     labels = [f"label {number % 900}" for number in range(1800)]
     found = classified(labels, labels[1:] + labels[:1], samples=50)
     assert found.metrics["macro_f1"].value == 0.0
-    assert classified(labels, labels, samples=50).metrics["macro_f1"].low == 100.0
+    assert classified(labels, labels, samples=50).metrics["macro_f1"].high == 100.0

@@ -49,3 +49,9 @@ def test_recall_and_reciprocal_rank_by_hand() -> None:
     assert all(each.low is not None and each.low <= each.value <= (each.high or 0) for each in found.values())
     assert "among:30" in found["recall_at_1"].signature
     assert retrieved(np.array([1, 2]), 2, samples=0)["mrr"].low is None
+
+
+def test_a_perfect_reciprocal_rank_has_a_width() -> None:
+    found = retrieved(np.ones(20, np.int64), 20)["mrr"]
+    assert found.low is not None
+    assert found.low < 90 < found.value == found.high

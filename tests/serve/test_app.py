@@ -51,7 +51,8 @@ def test_answers_are_those_of_the_model(client: Client, copy_model: Trained) -> 
         expected = copy_model.run(TEXTS, wish=wish)
         assert texts_of(answer) == [each.text for each in expected]
         for found, offline in zip(answer.json()["results"], expected, strict=True):
-            assert (found["score"], found["confidence"]) == (offline.score, offline.confidence)
+            if not found["empty"]:
+                assert (found["score"], found["confidence"]) == (offline.score, offline.confidence)
             assert [each["text"] for each in found["alternatives"]] == [each.text for each in offline.alternatives]
 
 
@@ -127,6 +128,15 @@ def test_a_text_that_is_too_long_is_marked(client: Client, copy_model: Trained) 
     found = client.post("/v1/run", {"texts": ["ab", "ab" * longest, ""]})
     assert [each["cut"] for each in found.json()["results"]] == [0, longest, 0]
     assert texts_of(found)[1] == offline
+
+
+def test_nothing_is_sure_of_an_empty_text(client: Client) -> None:
+    """As `regard run --json` has it."""
+    empty, full = client.post("/v1/run", {"texts": ["", "ab"], "n_best": 2}).json()["results"]
+    assert empty == {"text": "", "score": None, "confidence": None, "alternatives": [], "chances": [], "cut": 0,
+                     "empty": True}  # fmt: skip
+    assert full["empty"] is False
+    assert full["confidence"] > 0
 
 
 def test_search_finds_what_the_model_finds(client: Client, copy_model: Trained) -> None:
@@ -213,6 +223,10 @@ def test_what_can_not_be_asked(client: Client, path: str, body: Any, status: int
 
 def test_a_misspelt_field_is_told_the_right_one(client: Client) -> None:
     assert "did you mean beam?" in client.post("/v1/run", RUN | {"beams": 2}).json()["error"]["message"]
+    assert "did you mean texts?" in client.post("/v1/run", {"text": ["a"]}).json()["error"]["message"]
+    assert "did you mean text?" in client.post("/v1/look", {"texts": ["a"]}).json()["error"]["message"]
+    seeds = client.post("/v1/run", RUN | {"sample": {"seeds": 1}}).json()["error"]["message"]
+    assert "did you mean seed?" in seeds
 
 
 @pytest.mark.parametrize("content", ["", "{", "{'texts': ['a']}", "[" * 100_000, '{"texts": [NaN}', "1" * 5000, "\xff"])

@@ -181,6 +181,16 @@ def test_image_errors_name_file_and_line(prepared: Prepare, tmp_path: Path, refe
     assert found in str(caught.value)
 
 
+def test_other_bad_lines_are_named_beside_the_first(prepared: Prepare, tmp_path: Path) -> None:
+    lines = [f"gone-{number}.png\ta red circle {number}" for number in range(20)]
+    (tmp_path / "c.tsv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    with pytest.raises(DataError) as caught:
+        prepared(str(tmp_path / "c.tsv"), preset="caption", valid=str(tmp_path / "c.tsv"))
+    first, second = str(caught.value).splitlines()
+    assert first.startswith(f"{tmp_path / 'c.tsv'}:1: image")
+    assert second.endswith("nor can lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and at least 9 more be used")
+
+
 # ── tokens that are given, and what is held out read again ───────────────────────────────────────────────────────────
 
 
