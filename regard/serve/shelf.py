@@ -92,6 +92,7 @@ class Place:
             parameters=self.cover.parameters,
             reads="picture" if c.encoder.kind == "image" else "text",
             columns=self.cover.columns,
+            names=column_names(c, self.cover.columns),
             beam=c.search.beam,
             loaded=self.loaded is not None,
             examples=list(self.cover.examples),
@@ -168,6 +169,12 @@ def cover(path: Path) -> Cover:
         raise FolderError(f"{path / 'model.safetensors'}: not a safetensors file: {error}") from None
     c, vocabulary = folder.read_config(path), folder.read_vocabulary(path)
     return Cover(c, sum(sizes), len(vocabulary.is_tags), examples(path))
+
+
+def column_names(c: config.Config, columns: int) -> list[str]:
+    """What the columns of the source are called; [] = they are known by their places alone."""
+    named = len(c.data.source) == columns and not any(name.isdigit() for name in c.data.source)
+    return list(c.data.source) if named else []
 
 
 def examples(path: Path) -> tuple[str, ...]:
