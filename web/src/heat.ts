@@ -14,6 +14,8 @@ const LINE = 12; // pixels that a label needs, so that each row has its own and 
 interface Frame {
   readonly wide: number;
   readonly tall: number;
+  /** Of how many columns one is named: as many as can stand beside each other. */
+  readonly every: number;
   readonly left: number;
   readonly top: number;
   readonly lens: Lens;
@@ -46,13 +48,15 @@ function frameOf(panel: Panel, lens: Lens, width: number): Frame {
   const large = Math.max(lens.matrix.rows, lens.matrix.columns) > MANY;
   const room = Math.floor((width - left - 2) / Math.max(1, keys.length));
   const cell = Math.max(large ? 4 : 9, Math.min(32, room, Math.floor(TALL / Math.max(1, queries.length))));
-  const tallest = Math.max(14, ...keys.filter((token) => turned(token, cell)).map((token) => widthOf(label(token), 12)));
-  return { wide: cell, tall: Math.max(LINE, cell), left, top: Math.ceil(tallest) + 8, lens, queries, keys };
+  const lying = keys.some((token, i) => turned(token, cell) && keys[i + 1] && turned(keys[i + 1]!, cell));
+  const every = Math.max(1, Math.ceil((lying ? LINE + 1 : 10) / cell)); // what lies on its side needs the height of a line
+  const tallest = Math.max(14, ...keys.filter((token) => turned(token, every * cell)).map((token) => widthOf(label(token), 12)));
+  return { wide: cell, tall: Math.max(LINE, cell), every, left, top: Math.ceil(tallest) + 8, lens, queries, keys };
 }
 
-/** Whether a label is too wide to stand above its column. */
-function turned(token: Token, cell: number): boolean {
-  return widthOf(label(token), 12) > cell - 2;
+/** Whether a label is too wide to stand above its column, or above the columns that it stands for. */
+function turned(token: Token, room: number): boolean {
+  return widthOf(label(token), 12) > room - 2;
 }
 
 export function drawHeat(root: HTMLElement, panel: Panel, act: Act): void {
@@ -130,15 +134,13 @@ function rowLabels(group: ReturnType<typeof grouped>, { tall, left, top, queries
     .attr("data-row", (_, i) => i).style("font-size", letters(tall)).text(label);
 }
 
-/** As many as can stand beside each other: those that are turned on their side need the height of a line. */
-function columnLabels(group: ReturnType<typeof grouped>, { wide, left, top, keys }: Frame): void {
-  const lying = keys.some((token, i) => turned(token, wide) && keys[i + 1] && turned(keys[i + 1]!, wide));
-  const every = Math.max(1, Math.ceil((lying ? LINE + 1 : 10) / wide));
+function columnLabels(group: ReturnType<typeof grouped>, { wide, every, left, top, keys }: Frame): void {
+  const room = every * wide;
   group.selectAll("text").data(keys).join("text")
-    .attr("class", "label column-label").attr("data-column", (_, i) => i).style("font-size", letters(every * wide))
-    .attr("transform", (token, i) => `translate(${left + (i + 0.5) * wide},${top - 6})${turned(token, wide) ? " rotate(-90)" : ""}`)
-    .attr("text-anchor", (token) => (turned(token, wide) ? "start" : "middle"))
-    .attr("dominant-baseline", (token) => (turned(token, wide) ? "central" : "auto"))
+    .attr("class", "label column-label").attr("data-column", (_, i) => i).style("font-size", letters(room))
+    .attr("transform", (token, i) => `translate(${left + (i + 0.5) * wide},${top - 6})${turned(token, room) ? " rotate(-90)" : ""}`)
+    .attr("text-anchor", (token) => (turned(token, room) ? "start" : "middle"))
+    .attr("dominant-baseline", (token) => (turned(token, room) ? "central" : "auto"))
     .text((token, i) => (i % every ? "" : label(token)));
 }
 

@@ -10,8 +10,9 @@ export function tips(page: HTMLElement): void {
     if (!owner || tip.hidden) return;
     tip.textContent = owner.getAttribute("data-tip");
     const place = owner.getBoundingClientRect();
+    tip.style.left = "0"; // where there is room for all of it
     const own = tip.getBoundingClientRect();
-    const left = Math.max(6, Math.min(innerWidth - own.width - 6, place.left + place.width / 2 - own.width / 2));
+    const left = Math.max(6, Math.min(document.documentElement.clientWidth - own.width - 6, place.left + place.width / 2 - own.width / 2));
     const above = place.top - own.height - 6;
     const below = owner.closest("header.bar") !== null || above <= 4; // above the line at the top stands another of its rows
     tip.style.left = `${left}px`;
