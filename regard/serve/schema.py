@@ -174,6 +174,7 @@ class ModelAnswer(Said):
     parameters: int
     reads: str = Field(pattern="^(text|picture)$")
     columns: int
+    names: list[str]  # of the columns, where the file that it learnt from named them
     beam: int
     loaded: bool
     examples: list[str]

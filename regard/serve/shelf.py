@@ -92,6 +92,7 @@ class Place:
             parameters=self.cover.parameters,
             reads="picture" if c.encoder.kind == "image" else "text",
             columns=self.cover.columns,
+            names=column_names(c, self.cover.columns),
             beam=c.search.beam,
             loaded=self.loaded is not None,
             examples=list(self.cover.examples),
@@ -170,6 +171,12 @@ def cover(path: Path) -> Cover:
     # What a model that reads pictures was tried with are references into somebody's files, and no texts to type.
     tried = () if c.encoder.kind == "image" else examples(path)
     return Cover(c, sum(sizes), len(vocabulary.is_tags), tried)
+
+
+def column_names(c: config.Config, columns: int) -> list[str]:
+    """What the columns of the source are called; [] = they are known by their places alone."""
+    named = len(c.data.source) == columns and not any(name.isdigit() for name in c.data.source)
+    return list(c.data.source) if named else []
 
 
 def examples(path: Path) -> tuple[str, ...]:

@@ -91,7 +91,7 @@ def test_models_are_listed_and_found_by_name(make_client: Make, copy_folder: Pat
     assert all(set(each) <= set("abcd") for each in listed[0]["examples"])
     assert listed[0] | {"examples": []} == {
         "name": "model", "task": "transduce", "preset": "rnn-attention", "parameters": listed[0]["parameters"],
-        "reads": "text", "columns": 1, "beam": 1, "loaded": False, "examples": [],
+        "reads": "text", "columns": 1, "names": [], "beam": 1, "loaded": False, "examples": [],
     }  # fmt: skip
     assert client.post("/v1/run", {"texts": ["a[mask]c"], "model": "encoder"}).json()["model"] == "encoder"
     assert [each["loaded"] for each in client.get("/v1/models").json()["models"]] == [False, True]

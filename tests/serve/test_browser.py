@@ -331,8 +331,16 @@ def test_a_piece_is_cut_out(page: Page, models: dict[str, Trained]) -> None:
     record = models["extract"].look(TEXTS["extract"])
     expect(page.locator("mark.piece")).to_have_text(record.output)
     expect(page.locator("#answer .question")).to_have_text(asked)
-    words = page.locator('.words[data-side="source"] [data-index]:not(.sign)')  # as they stand, not as they are read
-    assert "".join(words.all_text_contents()).replace(" ", "") == (context + asked).replace(" ", "")
+    words = page.locator('.words[data-side="source"] [data-index]:not(.sign)')  # in the order in which they are read
+    assert "".join(words.all_text_contents()).replace(" ", "") == (asked + context).replace(" ", "")
+    places = [[other.probability for other in one] for one in record.alternatives]
+    np.testing.assert_allclose(numbers(page, "[data-place]", "probability"), sum(places, []), atol=1e-6)
+
+
+def test_a_column_that_is_empty_is_waited_for(page: Page) -> None:
+    choose(page, "extract", "ab")
+    expect(page.locator(".nothing")).to_have_text("Write something into column 2, too.")
+    assert page.locator(".problem:visible").count() == 0
 
 
 def test_a_text_goes_on(page: Page, models: dict[str, Trained]) -> None:

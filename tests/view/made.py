@@ -199,6 +199,9 @@ def made(name: str, text: str, change: Json | None = None, packed: bool = False,
     lines = {"source": source, "target": target, "written": written, "row": [*source, *written]}
     sizes = {side: len(line) for side, line in lines.items()}
     others, chosen = alternatives(target, random)
+    if stands and shape.task == "extract":  # what could be begun or ended with is named by its place in the source
+        others = [[{**one, "id": (at[0] + i) % len(source)} for i, one in enumerate(place)]
+                  for place, at in zip(others, stands, strict=True)]  # fmt: skip
     structure = (
         "read" if shape.task not in WRITING else "row" if "row" in {side for _, side, _, _ in shape.maps} else "pair"
     )
@@ -264,6 +267,10 @@ Reads a date, writes it **in figures**.
 ```
 regard demo
 ```
+
+    true label  given:  1  2
+      1  bad         34  ·
+      2 good          · 19
 """
 
 

@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 import regard
 from regard.view import html
 from tests.view.made import SHAPES, Json, lesson, made, report
-from tests.watched import PAYLOADS, Watched, chromium, wait_for_output, weights
+from tests.watched import PAYLOADS, Watched, chromium, drawn, wait_for_output, weights
 
 PAGE = Path(regard.__file__).parent / "view" / "page"
 DATE = "Saturday 9th of May, 2018"
@@ -90,6 +90,111 @@ def test_a_head_that_is_clicked_becomes_the_heat_map(packed: bool, watched: Watc
     )
     np.testing.assert_allclose(cells, np.ravel(expected[2]), atol=1e-6)
     watched.page.wait_for_url(re.compile("decoder.1.cross"))
+
+
+def test_a_head_that_is_off_looked_at_nothing(watched: Watched, tmp_path: Path) -> None:
+    page = watched.page
+    page.goto(saved(made("dates", DATE, {"erase": [], "off": [["decoder.0.cross", 0]], "begin": []}), tmp_path))
+    page.click('[data-token="target-1"]')
+    assert set(weights(page, "source")) == {0}
+    assert page.locator("path.thread").count() == 0
+    expect(page.locator(".heatmap .title")).to_contain_text("switched off")
+    expect(page.locator(".readout")).to_have_text("“\u20680\u2069” looked at nothing: switched off")
+    record = made("dates-transformer", DATE, {"erase": [], "off": [["decoder.1.cross", 2]], "begin": []})
+    page.goto(saved(record, tmp_path))
+    page.reload()
+    crossing = [map["weights"] for map in record["maps"] if map["name"].endswith("cross")]
+    expected = np.mean([np.mean(crossing[0], 0), np.mean(np.delete(crossing[1], 2, 0), 0)], 0)
+    page.click('[data-token="target-1"]')
+    np.testing.assert_allclose(weights(page, "source"), expected[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_picture_is_veiled_alike_on_light_and_dark_pages(scheme: str, watched: Watched, tmp_path: Path) -> None:
+    watched.page.emulate_media(color_scheme=scheme)
+    record = made("pictures", "disc.png")
+    watched.page.goto(saved(record, tmp_path))
+    watched.page.click(".frame >> nth=1")
+    drawn(watched.page)
+    looked = alignment(record)[1]
+    least, most = int(looked.argmin()), int(looked.argmax())
+    pixel = """place => {
+        const veil = document.querySelector('.photo canvas'), size = veil.width / 6;
+        const [x, y] = [(place % 6 + 0.5) * size, (Math.floor(place / 6) + 0.5) * size];
+        return [...veil.getContext('2d').getImageData(x, y, 1, 1).data];
+    }"""
+    *grey, alpha = watched.page.evaluate(pixel, least)
+    assert max(grey) - min(grey) < 16
+    assert 80 < min(grey) < 140
+    assert alpha > 150
+    assert watched.page.evaluate(pixel, most)[3] == 0
+
+
+def test_lines_of_wrapped_text_pass_behind_it(watched: Watched, tmp_path: Path) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(saved(made("wide", "the quick brown fox jumps over a lazy dog and another one"), tmp_path))
+    expect(page.locator(".readout")).to_have_text("point at a word, and its lines are drawn")
+    assert page.locator("path.thread").count() == 0
+    page.click('[data-token="target-1"]')
+    page.wait_for_selector("path.thread")
+    clear = "all => all.filter(one => /, 0\\)|transparent|\\/ 0/.test(getComputedStyle(one).backgroundColor)).length"
+    assert page.locator(".words .token:not(.blank)").evaluate_all(clear) == 0
+    between = page.evaluate("""() => {
+        const [output, source] = [...document.querySelectorAll('.words')].map(one => one.getBoundingClientRect());
+        return [...document.querySelectorAll('.strand .side')].filter(one => {
+            const { top, bottom } = one.getBoundingClientRect();
+            return top > output.bottom && bottom < source.top;
+        }).length;
+    }""")
+    assert between == 0
+
+
+def test_what_can_not_be_written_is_not_offered(watched: Watched, tmp_path: Path) -> None:
+    record = made("dates", DATE)
+    signs = [{"text": "<pad>", "id": 0, "probability": 0.0}, {"text": "<class>", "id": 6, "probability": 0.0}]
+    record["alternatives"][0] += [*signs, {"text": "<end>", "id": 2, "probability": 0.0}]
+    watched.page.goto(saved(record, tmp_path))
+    shown = watched.page.locator(".alternatives .name").all_text_contents()
+    assert "<end>" in shown
+    assert not {"<pad>", "<class>"} & set(shown)
+
+
+def test_a_text_that_goes_on_has_no_confidence_of_the_whole(watched: Watched, tmp_path: Path) -> None:
+    record = made("tale", "once")
+    watched.page.goto(saved(record, tmp_path))
+    a_token = float(np.exp(np.mean(np.log(record["probabilities"]))))
+    expect(watched.page.locator(".confidence")).to_have_text(f"probability a token {a_token:.3f}")
+
+
+OVERLAPPING = """all => {
+    const boxes = all.filter(one => one.textContent).map(one => one.getBoundingClientRect());
+    const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;
+    return boxes.flatMap((a, i) => boxes.slice(i + 1).filter(b => !apart(a, b))).length;
+}"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_a_caption_has_all_its_rows_named(width: int, watched: Watched, tmp_path: Path) -> None:
+    watched.page.set_viewport_size({"width": width, "height": 900})
+    record = made("pictures", "disc.png")
+    watched.page.goto(saved(record, tmp_path))
+    rows = watched.page.locator(".heatmap .row-label").all_text_contents()
+    assert rows == [token["text"] for token in record["target"]]
+    assert watched.page.locator(".heatmap .column-label").evaluate_all(OVERLAPPING) == 0
+
+
+def test_steps_stay_in_their_place(watched: Watched, tmp_path: Path) -> None:
+    page = watched.page
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(saved(made("dates-vector", "the quick brown fox jumps over a lazy dog " * 4), tmp_path))
+    buttons = ".player button:not(.bar), .strip"
+    edges = "all => all.map(one => one.getBoundingClientRect()).map(box => [box.left, box.right, box.top, box.bottom])"
+    *others, strip = sorted(page.locator(buttons).evaluate_all(edges), key=lambda box: box[2])
+    assert strip[1] <= 390
+    assert all(box[3] <= strip[2] for box in others)
+    bars = page.locator(".strip .bar").evaluate_all(edges)
+    assert max(box[1] for box in bars) <= strip[1] + 1
 
 
 def test_self_attention_goes_from_word_to_word(watched: Watched, tmp_path: Path) -> None:
@@ -187,6 +292,9 @@ def test_pictures_are_saved(watched: Watched, tmp_path: Path) -> None:
         tree = ElementTree.parse(download.value.path())
         words = {"".join(one.itertext()) for one in tree.iter("{http://www.w3.org/2000/svg}text")}
         assert words
+        assert not {"play", "whole", "▶", "erasure", "mean of all"} & words  # nothing that could be pressed
+        if name in ("lines", "steps"):
+            assert float(tree.getroot().attrib["width"]) < 1000
         if name == "lines":
             assert "S" in words
             assert len(list(tree.iter("{http://www.w3.org/2000/svg}path"))) > 3
@@ -275,6 +383,9 @@ def test_the_report_has_all_its_chapters(width: int, watched: Watched, tmp_path:
     expect(watched.page.locator('[data-score="exact"]')).to_contain_text("96.2 … 98.6")
     assert watched.page.locator(".whisker").count() == 5
     expect(watched.page.locator(".prose td").nth(1)).to_have_text("97.5 nrefs:1|case:mixed")
+    assert len((watched.page.locator(".prose pre").last.text_content() or "").splitlines()) == 3
+    for chart in watched.page.locator(".chart").all():
+        assert chart.locator(".tick, .axis").evaluate_all(OVERLAPPING) == 0
     assert watched.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     watched.page.select_option("#example", "4")
     wait_for_output(watched.page, "2015-06-05")
@@ -321,6 +432,8 @@ def test_axes_fit_what_was_measured(watched: Watched, tmp_path: Path) -> None:
     watched.page.goto(saved(given, tmp_path))
     ticks = watched.page.locator('[data-section="curves"] .tick').all_text_contents()
     assert max(map(len, ticks)) <= 5, ticks
+    assert max(map(float, ticks[:-1])) == 100
+    assert ticks[-1] == "600"
     sure = watched.page.locator('[data-section="calibration"] .tick').all_text_contents()
     assert {"0.0", "1.0"} <= set(sure), sure
 
@@ -354,6 +467,15 @@ def test_the_lesson_is_gone_through_by_keys(watched: Watched, tmp_path: Path) ->
     assert "page=rnn-attention" in watched.page.url
     assert watched.page.locator(".bottleneck:not(.gone)").count() == 0
     assert watched.page.locator(".look").count() > 0
+    thick = "all => new Set(all.map(one => getComputedStyle(one).strokeWidth)).size"
+    assert watched.page.locator(".look").evaluate_all(thick) == 1
+    touching = """drawing => [...drawing.querySelectorAll('.word')].filter(word => word.textContent).some(word => {
+        const label = word.getBoundingClientRect();
+        return [...drawing.querySelectorAll('circle.step:not(.given)')].map(one => one.getBoundingClientRect())
+            .some(({ left, right, top, bottom }) =>
+                left < label.right && label.left < right && top < label.bottom - 2 && label.top + 2 < bottom);
+    })"""
+    assert not watched.page.locator("svg.system").evaluate(touching)
     watched.page.keyboard.press("ArrowLeft")
     expect(watched.page.locator(".lesson h1")).to_have_text(given["pages"][1]["title"])
     watched.page.go_back()
@@ -370,7 +492,8 @@ def answer(route: Route) -> None:
         case "/v1/models":
             cards = [{"name": name, "task": shape.task, "preset": shape.preset, "parameters": 9, "beam": 5,
                       "loaded": True, "reads": "picture" if shape.task == "caption" else "text",
-                      "columns": 2 if shape.task == "extract" else 1, "examples": [TEXTS.get(name, DATE)]}
+                      "columns": 2 if shape.task == "extract" else 1, "examples": [TEXTS.get(name, DATE)],
+                      "names": ["question", "context"] if shape.task == "extract" else []}
                      for name, shape in SHAPES.items()]  # fmt: skip
             route.fulfill(json={"models": cards, "lesson": True})
         case "/v1/lesson":
@@ -379,8 +502,10 @@ def answer(route: Route) -> None:
             looked(route)
         case "/v1/search":
             asked = route.request.post_data_json
-            words = [{"start": 0, "end": 3, "weight": 0.2}]
-            hits = [{"number": i, "text": text, "cosine": 0.9, "words": words} for i, text in enumerate(asked["texts"])]
+            carried = [0.5, 0.25, 0.01, -0.3]
+            hits = [{"number": i, "text": text, "cosine": 0.9 - i,
+                     "words": [{"start": 0, "end": 3, "weight": carried[i % len(carried)]}]}
+                    for i, text in enumerate(asked["texts"])]  # fmt: skip
             route.fulfill(json={"model": asked["model"], "hits": hits})
         case _:
             file = PAGE / (path.strip("/") or "index.html")
@@ -492,8 +617,10 @@ def test_a_picture_is_captioned_and_lines_are_searched(live: Page, tmp_path: Pat
     live.wait_for_selector('.photo [data-token="source-0"][data-weight]')
     live.goto(f"{ORIGIN}/#model=near")
     live.reload()
-    live.fill("#lines", "one line\nanother line")
-    expect(live.locator("[data-hit]")).to_have_count(2)
+    live.fill("#lines", "one line\nanother line\nthe third\nand a fourth")
+    expect(live.locator("[data-hit]")).to_have_count(4)
+    ink = "all => all.map(one => Number(one.style.getPropertyValue('--weight')))"  # on one scale, and none for nothing
+    np.testing.assert_allclose(live.locator(".hit .token").evaluate_all(ink), [0.9, 0.45, 0, 0])
 
 
 def test_an_error_is_said_and_is_text(live: Page, watched: Watched) -> None:
@@ -503,6 +630,76 @@ def test_an_error_is_said_and_is_text(live: Page, watched: Watched) -> None:
     expect(live.locator(".problem").first).to_contain_text(PAYLOADS[0])
     assert live.locator("img").count() == 0
     watched.wrong[:] = [said for said in watched.wrong if "422" not in said]  # the browser itself notes the status
+
+
+def test_a_huge_text_is_refused_in_plain_words(live: Page, watched: Watched) -> None:
+    live.goto(ORIGIN)
+    wait_for_output(live, "2018-05-09")
+    said = {"code": "invalid_field", "message": "String should have at most 10000 characters", "field": "text"}
+    live.route(f"{ORIGIN}/v1/look", lambda route: route.fulfill(status=422, json={"error": said}))
+    live.fill("#text", "9 May 2018 " * 1000)
+    expect(live.locator(".problem").first).to_have_text(
+        "The text is too long: the server reads 10,000 characters at most."
+    )
+    assert live.locator(".problem").first.evaluate("one => one.getBoundingClientRect().bottom < innerHeight")
+    watched.wrong[:] = [said for said in watched.wrong if "422" not in said]
+
+
+def test_columns_have_names_and_are_waited_for(live: Page) -> None:
+    asked: list[str] = []
+    live.on("request", lambda request: asked.append(request.url) if "/v1/look" in request.url else None)
+    live.goto(f"{ORIGIN}/#model=answers&text=where")
+    expect(live.locator(".nothing")).to_have_text("Write something into context, too.")
+    expect(live.locator(".column .hint")).to_have_text(["question", "context"])
+    assert live.locator(".problem:visible").count() == 0
+    assert asked == []
+    live.fill("#text-1", "here it is")
+    expect(live.locator("mark.piece")).to_be_visible()
+
+
+def test_an_address_that_names_what_is_not_there_is_told_so(live: Page) -> None:
+    live.goto(f"{ORIGIN}/#model=nope&erase=99&view=sideways&off=decoder.9.cross/0&text={quote(DATE)}")
+    wait_for_output(live, "2018-05-09")
+    notice = live.locator(".look .notice")
+    for said in (
+        "no model “\u2068nope\u2069”",
+        "no source token 99",
+        "view=sideways",
+        "no head “\u2068decoder.9.cross/0",
+    ):
+        expect(notice).to_contain_text(said)
+    live.click("#undo-all")
+    live.fill("#text", "3 June 2021")
+    wait_for_output(live, "2021-06-03")
+    expect(notice).to_be_hidden()
+
+
+def test_the_lesson_has_nothing_of_what_was_done_elsewhere(live: Page) -> None:
+    live.goto(f"{ORIGIN}/#model=dates-transformer&off=decoder.0.cross/1&view=erasure&text={quote(DATE)}")
+    expect(live.locator('[data-off="true"]')).to_have_count(1)
+    live.click('[data-tab="lesson"]')
+    live.click('[data-page="transformer"]')
+    expect(live.locator(".lesson [data-head]").first).to_be_visible()
+    assert live.locator('.lesson [data-off="true"]').count() == 0
+    expect(live.locator('.lesson [data-view="attention"]')).to_have_attribute("aria-checked", "true")
+    assert "off=" not in live.url
+    assert "view=" not in live.url
+    live.click('[data-tab="look"]')
+    live.wait_for_url(re.compile("off=decoder.0.cross"))
+    expect(live.locator('.look [data-view="erasure"]')).to_have_attribute("aria-checked", "true")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_menu_of_pictures_is_seen_whole(width: int, live: Page) -> None:
+    live.set_viewport_size({"width": width, "height": 900})
+    live.goto(ORIGIN)
+    wait_for_output(live, "2018-05-09")
+    live.click("#save")
+    box = live.locator(".save .sheet-menu").bounding_box()
+    assert box is not None
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= width
+    expect(live.locator("#tip")).to_be_hidden()
 
 
 def test_the_lesson_answers_live(live: Page) -> None:

@@ -15,7 +15,8 @@ export function drawAsk(root: HTMLElement, state: State, card: ModelCard | null,
   const columns = Math.max(1, card?.columns ?? 1);
   const reads = card?.reads ?? "text";
   const fields = part(root, "div", "fields");
-  if (!unchanged(fields, reads, columns)) fields.replaceChildren(...(reads === "picture" ? [dropZone(root)] : inputs(root, columns)));
+  const names = namesOf(card);
+  if (!unchanged(fields, reads, names.join("\t"))) fields.replaceChildren(...(reads === "picture" ? [dropZone(root)] : inputs(root, names)));
   const flight = part(root, "div", "flight", { role: "progressbar", "aria-label": "an answer is being computed" });
   flight.classList.toggle("busy", busy);
   const parts = state.text.split("\t");
@@ -35,9 +36,15 @@ export function fresh(text: string): Partial<State> {
   return { text, whatIf: NOTHING_CHANGED, selected: null, step: null };
 }
 
-function inputs(root: HTMLElement, columns: number): HTMLElement[] {
-  const fields = Array.from({ length: columns }, (_, i) =>
-    make("textarea", { id: i ? `text-${i}` : "text", rows: 1, dir: "auto", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-label": columns > 1 ? `text, column ${i + 1} of ${columns}` : "text", placeholder: columns > 1 ? `column ${i + 1}` : "type here" }));
+/** What the columns of the text are called: as in the file that the model learnt from, or by their numbers. */
+export function namesOf(card: ModelCard | null): string[] {
+  return Array.from({ length: Math.max(1, card?.columns ?? 1) }, (_, i) => card?.names?.[i] || `column ${i + 1}`);
+}
+
+function inputs(root: HTMLElement, names: readonly string[]): HTMLElement[] {
+  const one = names.length === 1;
+  const fields = names.map((name, i) =>
+    make("textarea", { id: i ? `text-${i}` : "text", rows: 1, dir: "auto", spellcheck: "false", autocomplete: "off", autocapitalize: "off", "aria-label": one ? "text" : name, placeholder: one ? "type here" : name }));
   fields.forEach((field) => {
     field.addEventListener("input", () => {
       const typed = fields.map((one) => one.value.replace(/\n/g, " "));
@@ -45,13 +52,15 @@ function inputs(root: HTMLElement, columns: number): HTMLElement[] {
     });
     field.addEventListener("keydown", (event) => event.key === "Enter" && event.preventDefault());
   });
-  return fields;
+  return one ? fields : fields.map((field, i) => make("label", { class: "column" }, make("span", { class: "hint" }, names[i]!), field));
 }
 
 function grow(field: HTMLTextAreaElement): void {
   if (unchanged(field, field.value, field.clientWidth)) return;
   field.style.height = "auto";
-  field.style.height = `${field.scrollHeight + 2}px`;
+  const tall = field.scrollHeight + 2;
+  field.style.height = `${tall}px`;
+  field.classList.toggle("long", field.clientHeight + 2 < tall); // the style says how tall it may be
 }
 
 function drawExamples(place: HTMLElement, root: HTMLElement, card: ModelCard | null): void {

@@ -41,8 +41,7 @@ function structure(root: HTMLElement): void {
     make("div", { class: "choosers" }),
     make("span", { class: "space" }),
     make("details", { class: "manner menu" }, make("summary", {}), make("div", { class: "sheet-menu" })),
-    button("◐", { id: "theme", class: "icon", "aria-label": "light or dark", "data-tip": "light or dark" }, () => at().act.set({ theme: opposite() })),
-    saveMenu(),
+    make("span", { class: "icons" }, button("◐", { id: "theme", class: "icon", "aria-label": "light or dark", "data-tip": "light or dark" }, () => at().act.set({ theme: opposite() })), saveMenu()),
   );
   root.addEventListener("keydown", (event) => {
     const open = event.key === "Escape" ? (event.target as Element).closest<HTMLDetailsElement>("details[open]") : null;

@@ -2,7 +2,7 @@
 import { scaleLinear } from "d3-scale";
 import { select } from "d3-selection";
 import { line } from "d3-shape";
-import { figure, make } from "./dom";
+import { counted, figure, make } from "./dom";
 
 export interface Point {
   readonly x: number;
@@ -27,11 +27,15 @@ export interface Chart {
   readonly diagonal?: boolean;
   readonly ticks?: readonly { at: number; label: string }[];
   readonly within?: readonly [number, number];
+  /** What no value can leave, so that the axis does not either. */
+  readonly limits?: readonly [number, number];
 }
 
 const WIDEST = 520;
 const HEIGHT = 250;
-const EDGE = { left: 46, top: 14, bottom: 38 };
+const EDGE = { top: 14, bottom: 46 };
+const TITLE = 24; // room for the title of the upright axis, beside its numbers
+const DIGIT = 7; // the width of one
 const NAMES = 92; // room for names at the ends of lines
 const DASHES = ["", "5 4", "1.5 3.5", "9 3 2 3"];
 
@@ -64,26 +68,43 @@ function drawAll(drawing: Drawing, chart: Chart, points: readonly Point[]): void
   const flat = high - low <= 1e-9 * Math.max(1, Math.abs(high));
   const y = scaleLinear().domain(chart.within ?? (flat ? [low - 1, low + 1] : [low, high])).range([HEIGHT - EDGE.bottom, EDGE.top]);
   if (!chart.within) y.nice(5);
+  if (chart.limits) y.domain([Math.max(chart.limits[0], y.domain()[0]!), Math.min(chart.limits[1], y.domain()[1]!)]);
+  const left = TITLE + DIGIT * Math.max(...y.ticks(5).map((tick) => y.tickFormat(5)(tick).length));
   const places = points.map((point) => point.x);
   const [least, most] = chart.diagonal ? [0, 1] : [Math.min(...places), Math.max(...places)];
   const room = least === most ? 1 : chart.dots && !chart.diagonal ? 0.04 * (most - least) : 0;
-  const x = scaleLinear().domain([least - room, most + room]).range([EDGE.left, widthOf(chart).right]);
-  axes(drawing, chart, x, y);
+  const x = scaleLinear().domain([least - room, most + room]).range([left, widthOf(chart).right]);
+  axes(drawing, chart, x, y, chart.ticks ?? ticksOf(x, chart.diagonal ? [] : places));
   if (chart.diagonal) drawing.append("line").attr("class", "ideal").attr("x1", x(0)).attr("y1", y(0)).attr("x2", x(1)).attr("y2", y(1));
   chart.series.forEach((one, index) => drawSeries(drawing, chart, one, index, x, y));
   names(drawing, chart, y);
 }
 
-function axes(drawing: Drawing, chart: Chart, x: Scale, y: Scale): void {
-  const { right } = widthOf(chart);
+type Ticks = readonly { at: number; label: string }[];
+
+/** What was measured once stands at its place alone, and what is counted in whole numbers has no halves. */
+function ticksOf(x: Scale, places: readonly number[]): Ticks {
+  if (places.length && places.every((place) => place === places[0])) return [{ at: places[0]!, label: counted(places[0]!) }];
+  const whole = places.length > 0 && places.every(Number.isInteger);
+  return x.ticks(6).filter((at) => !whole || Number.isInteger(at)).map((at) => ({ at, label: whole ? counted(at) : x.tickFormat(6)(at) }));
+}
+
+/** As many of the labels as can stand beside each other. */
+function thinned(ticks: Ticks, x: Scale): Ticks {
+  const widest = Math.max(...ticks.map(({ label }) => label.length)) * DIGIT + 8;
+  const apart = ticks.length > 1 ? Math.abs(x(ticks[1]!.at) - x(ticks[0]!.at)) : widest;
+  return ticks.filter((_, i) => i % Math.max(1, Math.ceil(widest / Math.max(1, apart))) === 0);
+}
+
+function axes(drawing: Drawing, chart: Chart, x: Scale, y: Scale, ticks: Ticks): void {
+  const [left, right] = x.range() as [number, number];
   for (const tick of y.ticks(5)) {
-    drawing.append("line").attr("class", "rule").attr("x1", EDGE.left).attr("x2", right).attr("y1", y(tick)).attr("y2", y(tick));
-    drawing.append("text").attr("class", "tick").attr("x", EDGE.left - 6).attr("y", y(tick)).attr("text-anchor", "end").attr("dominant-baseline", "central").text(y.tickFormat(5)(tick));
+    drawing.append("line").attr("class", "rule").attr("x1", left).attr("x2", right).attr("y1", y(tick)).attr("y2", y(tick));
+    drawing.append("text").attr("class", "tick").attr("x", left - 6).attr("y", y(tick)).attr("text-anchor", "end").attr("dominant-baseline", "central").text(y.tickFormat(5)(tick));
   }
-  const ticks = chart.ticks ?? x.ticks(6).map((at) => ({ at, label: x.tickFormat(6)(at) }));
-  for (const { at, label } of ticks)
-    drawing.append("text").attr("class", "tick").attr("x", x(at)).attr("y", HEIGHT - EDGE.bottom + 15).attr("text-anchor", "middle").text(label);
-  drawing.append("text").attr("class", "axis").attr("x", (EDGE.left + right) / 2).attr("y", HEIGHT - 5).attr("text-anchor", "middle").text(chart.x);
+  for (const { at, label } of thinned(ticks, x))
+    drawing.append("text").attr("class", "tick").attr("x", x(at)).attr("y", HEIGHT - EDGE.bottom + 22).attr("text-anchor", "middle").text(label);
+  drawing.append("text").attr("class", "axis").attr("x", (left + right) / 2).attr("y", HEIGHT - 5).attr("text-anchor", "middle").text(chart.x);
   drawing.append("text").attr("class", "axis").attr("transform", `translate(11,${(HEIGHT - EDGE.bottom + EDGE.top) / 2}) rotate(-90)`).attr("text-anchor", "middle").text(chart.y);
 }
 

@@ -1,5 +1,6 @@
 // A wish in, an answer of the server out, or an error that says what was wrong.
 import type { Change, Hit, Lesson, ModelCard, WireRecord } from "./wire";
+import { counted } from "./dom";
 import type { Sampling } from "./state";
 
 export interface LookWish {
@@ -17,8 +18,14 @@ async function answered<T>(response: Response): Promise<T> {
   const said: unknown = await response.json().catch(() => null);
   if (response.ok && said !== null) return said as T;
   const error = (said as { error?: { message?: string; field?: string | null } } | null)?.error;
-  const field = error?.field ? `${error.field}: ` : "";
-  throw new Error(error?.message ? field + error.message : `the server answered ${response.status}`);
+  throw new Error(error?.message ? plainly(error.message, error.field ?? "") : `the server answered ${response.status}`);
+}
+
+/** What is refused most often, in the words of who typed it; anything else as the server says it. */
+function plainly(message: string, field: string): string {
+  const most = /at most (\d+) characters/.exec(message)?.[1];
+  if (most && /^text/.test(field)) return `The text is too long: the server reads ${counted(Number(most))} characters at most.`;
+  return field ? `${field}: ${message}` : message;
 }
 
 async function post<T>(path: string, body: unknown, signal: AbortSignal): Promise<T> {

@@ -131,14 +131,14 @@ function drawStack(drawing: Drawing, stack: Stack, words: readonly string[], rol
     drawing.append("circle").attr("class", level === 0 ? "step given" : "step").attr("cx", spot.x).attr("cy", spot.y).attr("r", level === 0 ? 4 : CIRCLE);
   }));
   const edge = role === "read" ? stack.levels[0]! : stack.levels.at(-1)!;
-  edge.forEach((spot, i) => drawing.append("text").attr("class", "word").attr("x", spot.x).attr("y", spot.y + (role === "read" ? 22 : -22)).attr("text-anchor", "middle").attr("dominant-baseline", "central").text(words[i] ?? ""));
+  edge.forEach((spot, i) => drawing.append("text").attr("class", "word").attr("x", spot.x).attr("y", spot.y + (role === "read" ? 22 : -CIRCLE - 15)).attr("text-anchor", "middle").attr("dominant-baseline", "central").text(words[i] ?? ""));
 }
 
 /** From one level to the next: straight up, a window of neighbours, or everything to everything. */
 function joinLevels(drawing: Drawing, { kind, causal }: Stack, below: readonly Spot[], above: readonly Spot[]): void {
   above.forEach((to, i) => below.forEach((from, j) => {
     const near = kind === "convolution" ? (causal ? i - j >= 0 && i - j <= 2 : Math.abs(i - j) <= 1) : kind === "attention" ? !causal || j <= i : i === j;
-    if (near) line(drawing, i === j ? "flow" : kind === "attention" ? "flow fine" : "flow", from, to);
+    if (near) line(drawing, kind === "attention" ? "flow fine" : "flow", from, to);
   }));
 }
 
@@ -150,9 +150,9 @@ function loop(drawing: Drawing, row: readonly Spot[], both: boolean): void {
   });
 }
 
-/** Each step that writes looks at every step that was read. */
+/** Each step that writes can look at every step that was read; how much it does is measured elsewhere, so all are alike. */
 function crossing(drawing: Drawing, read: readonly Spot[], written: readonly Spot[]): void {
-  written.forEach((to, i) => read.forEach((from, j) => line(drawing, i === j ? "look strong" : "look", from, to)));
+  written.forEach((to) => read.forEach((from) => line(drawing, "look", from, to)));
 }
 
 /** In one network for both, the step over the border: what is known of the source crosses in this state. */

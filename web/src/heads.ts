@@ -1,7 +1,7 @@
 // A panel in, layers × heads small out: a click makes one the heat map, alt-click or “o” switches it off.
 import { figure, make, part, unchanged, dress } from "./dom";
 import { inkOf, paint } from "./ink";
-import { mean } from "./matrix";
+import { meanOf } from "./lens";
 import type { Act, Panel } from "./panel";
 import { switchable, type AttentionMap, type Record } from "./record";
 import type { State } from "./state";
@@ -27,14 +27,14 @@ export function drawHeads(root: HTMLElement, panel: Panel, act: Act): void {
   const all = root.querySelector<HTMLElement>("[data-all]") ?? allButton(title, scroll);
   dress(all, { "aria-pressed": String(state.view === "attention" && state.map === null) });
   const said = panel.live && record.maps.some(({ name }) => switchable(name)) ? "click: look through it · alt-click or O: switch it off" : "click: look through it";
-  const hint = part(root, "p", "hint");
+  const hint = part(root, "p", "hint unsaved");
   if (hint.textContent !== said) hint.textContent = said;
 }
 
 const hands = new WeakMap<HTMLElement, { panel: Panel; act: Act }>();
 
 function allButton(title: HTMLElement, scroll: HTMLElement): HTMLElement {
-  const all = make("button", { type: "button", class: "quiet", "data-all": true }, "mean of all");
+  const all = make("button", { type: "button", class: "quiet unsaved", "data-all": true }, "mean of all");
   all.addEventListener("click", () => hands.get(scroll)?.act.set({ map: null, view: "attention" }));
   title.append(" ", all);
   return all;
@@ -72,6 +72,7 @@ function words(record: Record, map: AttentionMap, head: number | null): string {
   const importance = of(record.derived?.importance);
   return [
     name,
+    head !== null && map.off.has(head) ? "switched off" : "",
     entropy === null ? "" : `entropy ${figure(entropy)} bits`,
     importance === null ? "" : `log probability lost without it ${figure(importance)}`,
     switchable(map.name) ? "" : "can not be switched off: all that was read goes through it",
@@ -79,7 +80,7 @@ function words(record: Record, map: AttentionMap, head: number | null): string {
 }
 
 function thumb(record: Record, map: AttentionMap, head: number | null, live: boolean): HTMLElement {
-  const matrix = head === null ? mean(map.heads) : map.heads[head]!;
+  const matrix = head === null ? meanOf(map) : map.heads[head]!;
   const canvas = make("canvas", { "aria-hidden": true });
   paint(canvas, matrix, (weight) => Math.max(0, Math.min(1, weight)) ** 0.7, inkOf(document.documentElement));
   const shape = Math.max(0.45, Math.min(1, matrix.rows / Math.max(1, matrix.columns)));

@@ -9,9 +9,13 @@ import { lineOf, quoted, spelled, type Token } from "./record";
 const MANY = 64;
 const TALL = 560; // pixels of all rows together, where that can be had
 const ROOM = 16; // characters of a label
+const LINE = 12; // pixels that a label needs, so that each row has its own and none is left out
 
 interface Frame {
-  readonly cell: number;
+  readonly wide: number;
+  readonly tall: number;
+  /** Of how many columns one is named: as many as can stand beside each other. */
+  readonly every: number;
   readonly left: number;
   readonly top: number;
   readonly lens: Lens;
@@ -24,9 +28,9 @@ function label(token: Token | undefined): string {
   return text.length > ROOM ? `${text.slice(0, ROOM - 1)}…` : text;
 }
 
-/** Letters as large as their cell allows, and never larger than usual. */
-function letters(cell: number): string {
-  return `${Math.max(8, Math.min(12, cell))}px`;
+/** Letters as large as their place allows, and never larger than usual. */
+function letters(room: number): string {
+  return `${Math.max(8, Math.min(12, room))}px`;
 }
 
 /** How wide a label is, about: wide scripts count twice. */
@@ -42,15 +46,17 @@ function frameOf(panel: Panel, lens: Lens, width: number): Frame {
   const widest = Math.max(8, ...queries.map((token) => widthOf(label(token), 12)));
   const left = Math.ceil(widest) + 10;
   const large = Math.max(lens.matrix.rows, lens.matrix.columns) > MANY;
-  const wide = Math.floor((width - left - 2) / Math.max(1, keys.length));
-  const cell = Math.max(large ? 4 : 9, Math.min(32, wide, Math.floor(TALL / Math.max(1, queries.length))));
-  const tallest = Math.max(14, ...keys.filter((token) => turned(token, cell)).map((token) => widthOf(label(token), 12)));
-  return { cell, left, top: Math.ceil(tallest) + 8, lens, queries, keys };
+  const room = Math.floor((width - left - 2) / Math.max(1, keys.length));
+  const cell = Math.max(large ? 4 : 9, Math.min(32, room, Math.floor(TALL / Math.max(1, queries.length))));
+  const lying = keys.some((token, i) => turned(token, cell) && keys[i + 1] && turned(keys[i + 1]!, cell));
+  const every = Math.max(1, Math.ceil((lying ? LINE + 1 : 10) / cell)); // what lies on its side needs the height of a line
+  const tallest = Math.max(14, ...keys.filter((token) => turned(token, every * cell)).map((token) => widthOf(label(token), 12)));
+  return { wide: cell, tall: Math.max(LINE, cell), every, left, top: Math.ceil(tallest) + 8, lens, queries, keys };
 }
 
-/** Whether a label is too wide to stand above its column. */
-function turned(token: Token, cell: number): boolean {
-  return widthOf(label(token), 12) > cell - 2;
+/** Whether a label is too wide to stand above its column, or above the columns that it stands for. */
+function turned(token: Token, room: number): boolean {
+  return widthOf(label(token), 12) > room - 2;
 }
 
 export function drawHeat(root: HTMLElement, panel: Panel, act: Act): void {
@@ -72,9 +78,9 @@ export function drawHeat(root: HTMLElement, panel: Panel, act: Act): void {
 
 /** Everything that stays while the pointer moves. */
 function structure(scroll: HTMLElement, frame: Frame, title: string): void {
-  const { cell, left, top, lens } = frame;
+  const { wide, tall, left, top, lens } = frame;
   const [rows, columns] = [lens.matrix.rows, lens.matrix.columns];
-  const size = { width: left + columns * cell + 2, height: top + rows * cell + 2 };
+  const size = { width: left + columns * wide + 2, height: top + rows * tall + 2 };
   scroll.replaceChildren();
   const stage = make("div", { class: "stage" });
   stage.style.width = `${size.width}px`;
@@ -84,8 +90,8 @@ function structure(scroll: HTMLElement, frame: Frame, title: string): void {
   const picture = select(stage).append("svg").attr("class", "heat").attr("width", size.width).attr("height", size.height)
     .attr("viewBox", `0 0 ${size.width} ${size.height}`).attr("tabindex", 0).attr("role", "application")
     .attr("aria-label", `heat map, ${title}: ${rows} rows, ${columns} columns; arrow keys move, numbers are read out`)
-    .attr("data-cell", cell).attr("data-left", left).attr("data-top", top);
-  picture.append("rect").attr("class", "edge").attr("x", left).attr("y", top).attr("width", columns * cell).attr("height", rows * cell);
+    .attr("data-wide", wide).attr("data-tall", tall).attr("data-left", left).attr("data-top", top);
+  picture.append("rect").attr("class", "edge").attr("x", left).attr("y", top).attr("width", columns * wide).attr("height", rows * tall);
   if (!large) svgCells(picture.append("g"), frame);
   rowLabels(picture.append("g"), frame);
   columnLabels(picture.append("g"), frame);
@@ -95,14 +101,14 @@ function structure(scroll: HTMLElement, frame: Frame, title: string): void {
   scroll.append(stage);
 }
 
-function svgCells(group: ReturnType<typeof grouped>, { cell, left, top, lens, queries, keys }: Frame): void {
+function svgCells(group: ReturnType<typeof grouped>, { wide, tall, left, top, lens, queries, keys }: Frame): void {
   const { rows, columns } = lens.matrix;
   const places = Array.from({ length: rows * columns }, (_, i): [number, number] => [Math.floor(i / columns), i % columns]);
-  const gap = cell > 12 ? 1 : 0;
+  const gap = wide > 12 ? 1 : 0;
   group.selectAll("rect").data(places).join("rect")
     .attr("class", "cell")
-    .attr("x", ([, key]) => left + key * cell).attr("y", ([query]) => top + query * cell)
-    .attr("width", cell - gap).attr("height", cell - gap)
+    .attr("x", ([, key]) => left + key * wide).attr("y", ([query]) => top + query * tall)
+    .attr("width", wide - gap).attr("height", tall - gap)
     .attr("fill-opacity", ([query, key]) => shade(lens, weightAt(lens, query, key)).toFixed(4))
     .attr("data-query", ([query]) => query).attr("data-key", ([, key]) => key)
     .attr("data-weight", ([query, key]) => weightAt(lens, query, key))
@@ -114,28 +120,27 @@ function grouped() {
   return select(document.body).append("g");
 }
 
-function canvasCells({ cell, left, top, lens }: Frame): HTMLCanvasElement {
+function canvasCells({ wide, tall, left, top, lens }: Frame): HTMLCanvasElement {
   const canvas = make("canvas", { class: "cells", "aria-hidden": true });
   paint(canvas, lens.matrix, (weight) => shade(lens, weight), inkOf(document.documentElement));
-  Object.assign(canvas.style, { left: `${left}px`, top: `${top}px`, width: `${lens.matrix.columns * cell}px`, height: `${lens.matrix.rows * cell}px` });
+  Object.assign(canvas.style, { left: `${left}px`, top: `${top}px`, width: `${lens.matrix.columns * wide}px`, height: `${lens.matrix.rows * tall}px` });
   return canvas;
 }
 
-function rowLabels(group: ReturnType<typeof grouped>, { cell, left, top, queries }: Frame): void {
-  const every = Math.max(1, Math.ceil(10 / cell));
+function rowLabels(group: ReturnType<typeof grouped>, { tall, left, top, queries }: Frame): void {
   group.selectAll("text").data(queries).join("text")
-    .attr("class", "label row-label").attr("x", left - 6).attr("y", (_, i) => top + (i + 0.5) * cell)
+    .attr("class", "label row-label").attr("x", left - 6).attr("y", (_, i) => top + (i + 0.5) * tall)
     .attr("text-anchor", "end").attr("dominant-baseline", "central").attr("direction", "ltr")
-    .attr("data-row", (_, i) => i).style("font-size", letters(cell)).text((token, i) => (i % every ? "" : label(token)));
+    .attr("data-row", (_, i) => i).style("font-size", letters(tall)).text(label);
 }
 
-function columnLabels(group: ReturnType<typeof grouped>, { cell, left, top, keys }: Frame): void {
-  const every = Math.max(1, Math.ceil(10 / cell));
+function columnLabels(group: ReturnType<typeof grouped>, { wide, every, left, top, keys }: Frame): void {
+  const room = every * wide;
   group.selectAll("text").data(keys).join("text")
-    .attr("class", "label column-label").attr("data-column", (_, i) => i).style("font-size", letters(cell))
-    .attr("transform", (token, i) => `translate(${left + (i + 0.5) * cell},${top - 6})${turned(token, cell) ? " rotate(-90)" : ""}`)
-    .attr("text-anchor", (token) => (turned(token, cell) ? "start" : "middle"))
-    .attr("dominant-baseline", (token) => (turned(token, cell) ? "central" : "auto"))
+    .attr("class", "label column-label").attr("data-column", (_, i) => i).style("font-size", letters(room))
+    .attr("transform", (token, i) => `translate(${left + (i + 0.5) * wide},${top - 6})${turned(token, room) ? " rotate(-90)" : ""}`)
+    .attr("text-anchor", (token) => (turned(token, room) ? "start" : "middle"))
+    .attr("dominant-baseline", (token) => (turned(token, room) ? "central" : "auto"))
     .text((token, i) => (i % every ? "" : label(token)));
 }
 
@@ -143,17 +148,17 @@ function columnLabels(group: ReturnType<typeof grouped>, { cell, left, top, keys
 function crosshair(scroll: HTMLElement, panel: Panel, lens: Lens): void {
   const picture = scroll.querySelector<SVGSVGElement>("svg.heat");
   if (!picture) return;
-  const [cell, left, top] = ["cell", "left", "top"].map((name) => Number(picture.dataset[name])) as [number, number, number];
+  const [wide, tall, left, top] = ["wide", "tall", "left", "top"].map((name) => Number(picture.dataset[name])) as [number, number, number, number];
   const point = pointed(lens, panel.selected, panel.record);
   const across = point ? panel.selected?.across ?? null : null;
   const row = point?.role === "query" ? point.index : point ? across : null;
   const column = point?.role === "key" ? point.index : point ? across : null;
-  const whole = { width: lens.matrix.columns * cell, height: lens.matrix.rows * cell };
+  const whole = { width: lens.matrix.columns * wide, height: lens.matrix.rows * tall };
   const put = (name: string, on: boolean, x: number, y: number, width: number, height: number): void =>
     dress(picture.querySelector(`.${name}`)!, { x, y, width, height, visibility: on ? "visible" : "hidden" });
-  put("band-row", row !== null, left, top + (row ?? 0) * cell, whole.width, cell);
-  put("band-column", column !== null, left + (column ?? 0) * cell, top, cell, whole.height);
-  put("here", row !== null && column !== null, left + (column ?? 0) * cell, top + (row ?? 0) * cell, cell, cell);
+  put("band-row", row !== null, left, top + (row ?? 0) * tall, whole.width, tall);
+  put("band-column", column !== null, left + (column ?? 0) * wide, top, wide, whole.height);
+  put("here", row !== null && column !== null, left + (column ?? 0) * wide, top + (row ?? 0) * tall, wide, tall);
   dress(picture, { "data-weight": row !== null && column !== null ? weightAt(lens, row, column) : null });
   picture.querySelectorAll(".label.on").forEach((label) => label.classList.remove("on"));
   picture.querySelector(`[data-row="${row}"]`)?.classList.add("on");
@@ -189,9 +194,9 @@ function pick(scroll: HTMLElement, event: MouseEvent, how: "over" | "pin"): void
   const lens = hands.has(scroll) ? lensOf(hands.get(scroll)!.panel.record, hands.get(scroll)!.panel.state) : null;
   if (!picture || !lens) return;
   const box = picture.getBoundingClientRect();
-  const cell = Number(picture.dataset["cell"]);
-  const key = Math.floor((event.clientX - box.left - Number(picture.dataset["left"])) / cell);
-  const query = Math.floor((event.clientY - box.top - Number(picture.dataset["top"])) / cell);
+  const at = (name: string): number => Number(picture.dataset[name]);
+  const key = Math.floor((event.clientX - box.left - at("left")) / at("wide"));
+  const query = Math.floor((event.clientY - box.top - at("top")) / at("tall"));
   if (query >= 0 && key >= 0 && query < lens.matrix.rows && key < lens.matrix.columns) choose(scroll, query, key, how);
 }
 

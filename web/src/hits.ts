@@ -20,23 +20,30 @@ export function drawSearch(root: HTMLElement, state: State, hits: readonly Hit[]
   const list = box.querySelector<HTMLElement>(".hits")!;
   if (unchanged(list, hits, error)) return;
   if (error) list.replaceChildren(make("li", { class: "problem" }, error));
-  else list.replaceChildren(...(hits ?? []).map(hitLine));
+  else list.replaceChildren(...(hits ?? []).map((hit) => hitLine(hit, heaviest(hits ?? []))));
 }
 
 const acts = new WeakMap<HTMLElement, Act>();
 
-function hitLine(hit: Hit): HTMLElement {
+const LEAST = 0.02; // of the cosine: where no word carries more, none is drawn dark
+const TINY = 0.04; // of the heaviest: less is no ink at all
+
+/** What the heaviest word of all lines carries: one scale for all, so that a line that does not match looks like it. */
+function heaviest(hits: readonly Hit[]): number {
+  return Math.max(LEAST, ...hits.flatMap(({ words }) => words.map(({ weight }) => weight)));
+}
+
+function hitLine(hit: Hit, most: number): HTMLElement {
   const level = make("span", { class: "level" });
   level.style.width = `${(100 * Math.max(0, hit.cosine)).toFixed(1)}%`;
   const line = make("li", { class: "hit", "data-hit": hit.number, "data-cosine": hit.cosine },
-    make("span", { class: "hit-text", dir: "auto" }, ...weighed(hit)),
+    make("span", { class: "hit-text", dir: "auto" }, ...weighed(hit, most)),
     make("span", { class: "track" }, level), make("span", { class: "value" }, figure(hit.cosine)));
   return line;
 }
 
-function weighed(hit: Hit): (Node | string)[] {
+function weighed(hit: Hit, most: number): (Node | string)[] {
   const offsets = unitOffsets(hit.text);
-  const most = Math.max(1e-9, ...hit.words.map(({ weight }) => weight));
   const nodes: (Node | string)[] = [];
   let reached = 0;
   for (const { start, end, weight } of hit.words) {
@@ -44,7 +51,7 @@ function weighed(hit: Hit): (Node | string)[] {
     if (from < reached || to <= from) continue;
     if (from > reached) nodes.push(hit.text.slice(reached, from));
     const said = `carries ${figure(weight)} of the cosine`;
-    const dark = Math.max(0, weight) / most;
+    const dark = weight < TINY * most ? 0 : weight / most;
     const word = make("span", { class: dark > 0.5 ? "token strong" : "token", "data-weight": weight, "data-tip": said }, hit.text.slice(from, to));
     word.style.setProperty("--weight", (0.9 * dark).toFixed(4));
     nodes.push(word);

@@ -11,7 +11,11 @@ export interface Lens {
   readonly title: string;
   /** The number drawn darkest. */
   readonly scale: number;
+  /** Whether nothing of it is on: there is nothing to see, and that is said. */
+  readonly off?: boolean;
 }
+
+const OFF = " · switched off: nothing was looked at";
 
 const WORDS: { readonly [view in View]: string } = {
   attention: "attention",
@@ -45,29 +49,42 @@ function derivedLens(record: Record, view: Exclude<View, "attention">): Lens | n
 
 function mapLens(map: AttentionMap, head: number | null): Lens {
   const one = head === null ? undefined : map.heads[head];
-  const title = `${map.name} · ${one ? `head ${head}` : map.heads.length > 1 ? `mean of ${map.heads.length} heads` : "its only head"}`;
-  return { matrix: one ?? mean(map.heads), queries: map.queries, keys: map.keys, title, scale: 1 };
+  const on = map.heads.length - map.off.size;
+  const off = one ? map.off.has(head!) : on === 0;
+  const title = `${map.name} · ${one ? `head ${head}` : map.heads.length > 1 ? `mean of ${on || map.heads.length} heads` : "its only head"}${off ? OFF : ""}`;
+  return { matrix: one ?? meanOf(map), queries: map.queries, keys: map.keys, title, scale: 1, off };
+}
+
+/** The mean of the heads that are on. */
+export function meanOf({ heads, off }: AttentionMap): Matrix {
+  return mean(off.size < heads.length ? heads.filter((_, head) => !off.has(head)) : heads);
 }
 
 /** Mean over heads and over the maps that go from target to source; of a single row, its block; else who looks at whom. */
 function alignment(record: Record): Lens | null {
   const between = (queries: Side, keys: Side): AttentionMap[] =>
     record.maps.filter((map) => map.queries === queries && map.keys === keys && map.heads.length > 0);
-  const means = (maps: AttentionMap[]): Matrix => mean(maps.map(({ heads }) => mean(heads)));
+  const means = (maps: AttentionMap[]): Matrix => mean((maps.some(lit) ? maps.filter(lit) : maps).map(meanOf));
   const crossing = between("target", "source");
-  if (crossing.length) return { matrix: means(crossing), queries: "target", keys: "source", title: whole(crossing), scale: 1 };
+  if (crossing.length) return { matrix: means(crossing), queries: "target", keys: "source", title: whole(crossing), scale: 1, off: !crossing.some(lit) };
   const rows = between("row", "row");
-  if (rows.length) return rowLens(record, means(rows), whole(rows));
+  if (rows.length) return { ...rowLens(record, means(rows), whole(rows)), off: !rows.some(lit) };
   const selfish = between("source", "source");
   if (selfish.length && record.structure === "read" && record.target.tokens.length)
-    return { matrix: answering(record, means(selfish)), queries: "target", keys: "source", title: whole(selfish), scale: 1 };
-  if (selfish.length) return { matrix: means(selfish), queries: "source", keys: "source", title: whole(selfish), scale: 1 };
+    return { matrix: answering(record, means(selfish)), queries: "target", keys: "source", title: whole(selfish), scale: 1, off: !selfish.some(lit) };
+  if (selfish.length) return { matrix: means(selfish), queries: "source", keys: "source", title: whole(selfish), scale: 1, off: !selfish.some(lit) };
   return null;
+}
+
+/** Whether a head of it is on. */
+function lit(map: AttentionMap): boolean {
+  return map.off.size < map.heads.length;
 }
 
 function whole(maps: readonly AttentionMap[]): string {
   const heads = maps.reduce((sum, map) => sum + map.heads.length, 0);
-  return heads === 1 ? `attention · ${maps[0]!.name}` : `attention · mean of ${heads} heads`;
+  const on = maps.reduce((sum, map) => sum + map.heads.length - map.off.size, 0);
+  return (heads === 1 ? `attention · ${maps[0]!.name}` : `attention · mean of ${on || heads} heads`) + (on ? "" : OFF);
 }
 
 /** Where the tokens that an answer is read off looked: those it stands at, the sign for the whole, or all of them. */

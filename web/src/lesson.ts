@@ -89,7 +89,7 @@ function drawContents(root: HTMLElement, lesson: Lesson, page: LessonPage, act: 
 }
 
 function drawExample(root: HTMLElement, lesson: Lesson, page: LessonPage, state: State, record: Record | null, hands: LessonHands): void {
-  const asking = part(root, "div", "ask");
+  const asking = part(root, "div", "ask unsaved");
   asking.hidden = !hands.live || !!page.record?.picture;
   if (hands.live && !asking.firstChild) {
     const field = make("input", { id: "lesson-text", type: "text", dir: "auto", spellcheck: "false", autocomplete: "off", "aria-label": "text for this system" });

@@ -1,12 +1,13 @@
 // A server in, the page out that answers as one types: each model has a slot for its answer, one for the changed one.
-import { drawAsk, fresh } from "./ask";
+import { noSuchModels, notThere, notUnderstood } from "./address";
+import { drawAsk, fresh, namesOf } from "./ask";
 import { barOf, drawBar, drawTheme } from "./bar";
 import { lesson as askLesson, look, models as askModels, search, type LookWish } from "./client";
 import { dress, make, part } from "./dom";
 import { drawSearch } from "./hits";
 import { asksAbout, drawLesson } from "./lesson";
 import { originalIndex, translated, type Act, type Panel } from "./panel";
-import { readRecord, switchable, wordAround, writable, type Record } from "./record";
+import { quoted, readRecord, switchable, wordAround, writable, type Record } from "./record";
 import { drawSheet } from "./sheet";
 import { ask, empty, slot, type Slot } from "./slot";
 import { changesAnything, NOTHING_CHANGED, type State, type WhatIf } from "./state";
@@ -35,18 +36,25 @@ interface Table {
   readonly slots: Slots[];
   readonly hits: Slot<Hit[]>;
   readonly past: WhatIf[];
+  /** What the address named and is not here; said until something else is asked for. */
+  complaints: string[];
   picture: { data: string; name: string; number: number } | null;
   store: Store;
 }
 
 export async function startLive(page: HTMLElement): Promise<void> {
   const { models: cards, lesson: taught } = await askModels();
-  const table: Table = { page, cards, taught, lesson: slot(), slots: [], hits: slot(), past: [], picture: null, store: undefined as unknown as Store };
-  table.store = openStore((state) => draw(table, state), (state) => begun(state, cards, taught));
+  const table: Table = { page, cards, taught, lesson: slot(), slots: [], hits: slot(), past: [], complaints: [], picture: null, store: undefined as unknown as Store };
+  table.store = openStore((state) => draw(table, state), (state) => {
+    const first = begun(state, cards, taught);
+    table.complaints = [...noSuchModels(state.models.filter((name) => !first.models.includes(name)), first.models[0] ?? ""), ...notUnderstood(location.hash)];
+    return first;
+  });
   const plain = table.store.act;
   const act: Act = { ...plain, set: (change) => {
     if (change.whatIf && change.whatIf !== NOTHING_CHANGED) table.past.push(table.store.state().whatIf);
     if (change.whatIf === NOTHING_CHANGED) table.past.length = 0;
+    if (change.models || change.text !== undefined || change.tab || change.page !== undefined) table.complaints = [];
     plain.set(renumbers(change, table.store.state()) ? { selected: null, ...change } : change);
   } };
   table.store = { ...table.store, act };
@@ -114,11 +122,18 @@ function drawLook(table: Table, looking: HTMLElement, line: HTMLElement, state: 
     store.act.set(fresh(name));
   } });
   const panels = panelsOf(table, state);
+  drawNotice(part(looking, "p", "notice unsaved", { role: "status" }), [...table.complaints, ...(panels[0] ? notThere(state, panels[0].original) : [])]);
   drawPanels(part(looking, "div", "panels"), table, panels, state);
   const searching = part(looking, "section", "search");
   searching.hidden = card?.task !== "embed";
   if (card?.task === "embed") drawHits(table, searching, card.name, state);
   drawWhatIf(line, panels, state, { act: store.act, undo: () => undo(table) });
+}
+
+function drawNotice(place: HTMLElement, said: readonly string[]): void {
+  const text = said.slice(0, 5).join(" ");
+  if (place.textContent !== text) place.textContent = text;
+  place.hidden = text === "";
 }
 
 function undo(table: Table): void {
@@ -143,8 +158,15 @@ function wish(table: Table, name: string, state: State): LookWish | null {
     return { text: table.picture.name, picture: table.picture.data, model: name, packed: true, ...manner(state, card) };
   }
   if (!state.text.trim()) return null;
+  if (missing(card, state).length) return null;
   const text = card && card.columns > 1 ? state.text.split("\t") : state.text;
   return { text, model: name, packed: true, ...manner(state, card) };
+}
+
+/** The columns that nothing is written in yet, by name; a model of one column has none. */
+function missing(card: ModelCard | undefined, state: State): string[] {
+  const parts = state.text.split("\t");
+  return card && card.columns > 1 ? namesOf(card).filter((_, i) => !parts[i]?.trim()) : [];
 }
 
 function manner(state: State, card: ModelCard | undefined): Partial<LookWish> {
@@ -239,7 +261,7 @@ function drawPanels(root: HTMLElement, table: Table, panels: readonly Panel[], s
     const panel = panels.find((one) => one.number === number);
     const nothing = part(place, "p", "nothing hint");
     nothing.hidden = panel !== undefined || said !== "";
-    if (!nothing.hidden) nothing.textContent = slots?.original.key ? "" : emptiness(table.cards.find((card) => card.name === name));
+    if (!nothing.hidden) nothing.textContent = slots?.original.key ? "" : emptiness(table.cards.find((card) => card.name === name), state);
     const sheet = part(place, "section", "sheet");
     dress(sheet, { "aria-label": `answer of ${name}` });
     sheet.hidden = !panel;
@@ -248,7 +270,9 @@ function drawPanels(root: HTMLElement, table: Table, panels: readonly Panel[], s
 }
 
 /** What is said before anything was asked. */
-function emptiness(card: ModelCard | undefined): string {
+function emptiness(card: ModelCard | undefined, state: State): string {
+  const columns = state.text.trim() ? missing(card, state) : [];
+  if (columns.length) return `Write something into ${columns.join(" and ")}, too.`;
   if (card?.reads === "picture") return "The caption appears here, and where each word looked.";
   return card?.task === "embed" ? "Type what is to be looked for." : "The answer appears here as you type, and what each word looked at.";
 }
@@ -266,6 +290,8 @@ function openLesson(table: Table, root: HTMLElement, state: State): void {
   const problem = part(root, "p", "problem", { role: "alert" });
   problem.textContent = table.lesson.error;
   problem.hidden = !table.lesson.error;
+  const named = table.lesson.answer?.pages.some(({ name }) => name === state.page) ?? true;
+  drawNotice(part(root, "p", "notice unsaved", { role: "status" }), [...table.complaints, ...(named || !state.page ? [] : [`There is no page ${quoted(state.page.slice(0, 60))} in the lesson; this is the first.`])]);
   if (table.lesson.answer) learn(table, root, table.lesson.answer, state);
 }
 

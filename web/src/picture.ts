@@ -1,4 +1,4 @@
-// A panel of a caption in, the picture out with a veil where the chosen word did not look, and one small frame a word.
+// A panel of a caption in, the picture out with a grey veil where the chosen word did not look, and one small frame a word.
 import { dress, figure, make, part, unchanged } from "./dom";
 import { lensOf, pointed, weightsFrom, type Lens } from "./lens";
 import { at, type Matrix } from "./matrix";
@@ -51,19 +51,30 @@ function safe(data: string): string {
   return /^data:image\/(png|jpeg|webp|gif);base64,/.test(data) ? data : "";
 }
 
-/** Paper over the places, the thinner the more was looked at. */
+const GRAIN = 24; // pixels of the veil to a place
+const GREY = "#6a6d72"; // neither paper nor ink: pictures are light and dark, whatever the page is
+
+/** Grey over the places, the thinner the more was looked at; what was looked at most has a light edge. */
 function veil(canvas: HTMLCanvasElement, weights: readonly number[] | null, record: Record): void {
   const { rows, columns } = record.picture!;
-  canvas.width = columns;
-  canvas.height = rows;
+  canvas.width = columns * GRAIN;
+  canvas.height = rows * GRAIN;
   const context = canvas.getContext("2d");
   if (!context || !weights) return;
   const most = Math.max(1e-9, ...weights);
-  const paper = getComputedStyle(document.documentElement).getPropertyValue("--paper").trim();
-  context.fillStyle = paper || "#fff";
-  weights.forEach((weight, i) => {
-    context.globalAlpha = 0.88 * (1 - Math.max(0, weight) / most);
-    context.fillRect(i % columns, Math.floor(i / columns), 1, 1);
+  const place = (i: number): [number, number] => [(i % columns) * GRAIN, Math.floor(i / columns) * GRAIN];
+  const shares = weights.map((weight) => Math.max(0, weight) / most);
+  context.fillStyle = GREY;
+  shares.forEach((share, i) => {
+    context.globalAlpha = 0.85 * (1 - share);
+    context.fillRect(...place(i), GRAIN, GRAIN);
+  });
+  context.strokeStyle = "#fff";
+  context.lineWidth = 2;
+  shares.forEach((share, i) => {
+    const [x, y] = place(i);
+    context.globalAlpha = share;
+    if (share > 0.5) context.strokeRect(x + 1, y + 1, GRAIN - 2, GRAIN - 2);
   });
 }
 

@@ -12,6 +12,7 @@ export function prose(text: string): HTMLElement[] {
   return made;
 }
 
+const INDENTED = /^ {4}\S/;
 const LIST = /^\s*(?:[-*+]|\d+\.)\s+/;
 
 function block(lines: readonly string[], at: number): [HTMLElement | null, number] {
@@ -20,6 +21,7 @@ function block(lines: readonly string[], at: number): [HTMLElement | null, numbe
   if (heading) return [make(heading[1]!.length === 1 ? "h3" : "h4", {}, ...inline(heading[2]!)), at + 1];
   if (at === 0 && line === "---") return front(lines);
   if (line.startsWith("```")) return code(lines, at);
+  if (INDENTED.test(line)) return indented(lines, at);
   if (line.startsWith("|")) return table(lines, at);
   if (LIST.test(line)) return list(lines, at);
   if (!line.trim()) return [null, at + 1];
@@ -42,6 +44,12 @@ function front(lines: readonly string[]): [HTMLElement | null, number] {
 function code(lines: readonly string[], at: number): [HTMLElement, number] {
   const end = upTo(lines, at, (line) => line.startsWith("```"));
   return [make("pre", {}, lines.slice(at + 1, end).join("\n")), end + 1];
+}
+
+/** What is set in by four spaces is code too: it keeps its lines and its columns. */
+function indented(lines: readonly string[], at: number): [HTMLElement, number] {
+  const end = upTo(lines, at, (line) => !line.startsWith("    "));
+  return [make("pre", {}, lines.slice(at, end).map((line) => line.slice(4)).join("\n")), end];
 }
 
 function list(lines: readonly string[], at: number): [HTMLElement, number] {

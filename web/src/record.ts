@@ -15,7 +15,9 @@ export interface AttentionMap {
   readonly name: string;
   readonly queries: Side;
   readonly keys: Side;
+  /** What each looked at; of a head that was switched off, nothing. */
   readonly heads: readonly Matrix[];
+  readonly off: ReadonlySet<number>;
 }
 
 export interface Derived {
@@ -82,14 +84,23 @@ function unpack(base64: string): Float32Array {
   return Float32Array.from({ length: bytes.length / 4 }, (_, i) => view.getFloat32(4 * i, true));
 }
 
-function readMap(map: WireMap): AttentionMap {
-  const { name, queries, keys, weights } = map;
-  if (Array.isArray(weights)) return { name, queries, keys, heads: weights.map(fromLists) };
+function readMap(map: WireMap, change: Change | null): AttentionMap {
+  const { name, queries, keys } = map;
+  const off = new Set((change?.off ?? []).filter(([one]) => one === name).map(([, head]) => head));
+  return { name, queries, keys, off, heads: readHeads(map.weights).map((head, number) => (off.has(number) ? nothingOf(head) : head)) };
+}
+
+function readHeads(weights: WireMap["weights"]): Matrix[] {
+  if (Array.isArray(weights)) return weights.map(fromLists);
   const [heads, rows, columns] = weights.shape as [number, number, number];
   const all = unpack(weights.float32);
   const size = rows * columns;
-  const head = (number: number): Matrix => ({ rows, columns, values: all.subarray(number * size, (number + 1) * size) });
-  return { name, queries, keys, heads: Array.from({ length: heads }, (_, number) => head(number)) };
+  return Array.from({ length: heads }, (_, number) => ({ rows, columns, values: all.subarray(number * size, (number + 1) * size) }));
+}
+
+/** A head that is switched off reports where it would have looked: nothing of that went on. */
+function nothingOf({ rows, columns }: Matrix): Matrix {
+  return { rows, columns, values: new Float32Array(rows * columns) };
 }
 
 function readTable(table: number[][] | Packed | null | undefined): Matrix | null {
@@ -120,7 +131,7 @@ export function readRecord(wire: WireRecord): Record {
     source: readLine(wire.text, wire.source),
     target: readLine(wire.output, wire.target),
     written: readLine(wire.output, wire.written),
-    maps: wire.maps.map(readMap),
+    maps: wire.maps.map((map) => readMap(map, wire.change)),
     derived: readDerived(wire.derived),
   };
 }

@@ -101,15 +101,23 @@ function curves(report: Report): HTMLElement | null {
   const scored = [line(metric, `valid_${metric}`)].filter(({ points }) => points.length);
   return section("Curves", make("div", { class: "plots" },
     losses.length ? chartFigure({ title: "loss by step", x: "step", y: "loss", series: losses }) : null,
-    scored.length ? chartFigure({ title: `validation ${metric} by step`, x: "step", y: metric, series: scored }) : null));
+    scored.length ? chartFigure({ title: `validation ${metric} by step`, x: "step", y: metric, series: scored, ...bounds(report, metric) }) : null));
+}
+
+const PERCENT: readonly [number, number] = [0, 100];
+
+/** Shares end at a hundred, and so do their axes. */
+function bounds(report: Report, metric: string): { limits?: readonly [number, number] } {
+  return report.scores.some(({ name, percent }) => name === metric && percent) ? { limits: PERCENT } : {};
 }
 
 function lengths(report: Report): HTMLElement | null {
   const found = report.by_length;
   if (!found?.bins.length) return null;
   const points = found.bins.map(({ from, to, count, value, low, high }, i) => ({ x: i, y: value, low, high, said: `length ${from} to ${to}: ${figure(value)} (${low === null ? "" : `${figure(low)} … ${figure(high ?? value)}, `}${count} examples)` }));
+  const shares = found.metric === "right" || bounds(report, found.metric).limits !== undefined;
   const ticks = found.bins.map(({ from, to }, i) => ({ at: i, label: from === to ? `${from}` : `${from}–${to}` }));
-  return section("By length", make("div", { class: "plots" }, chartFigure({ title: `${found.metric} by source length`, x: "source tokens", y: found.metric, series: [{ name: found.metric, points }], dots: true, ticks })));
+  return section("By length", make("div", { class: "plots" }, chartFigure({ title: `${found.metric} by source length`, x: "source tokens", y: found.metric, series: [{ name: found.metric, points }], dots: true, ticks, ...(shares ? { limits: PERCENT } : {}) })));
 }
 
 function exposure(report: Report): HTMLElement | null {
@@ -117,7 +125,7 @@ function exposure(report: Report): HTMLElement | null {
   if (!found) return null;
   const line = (name: "forced" | "free"): Series => ({ name: name === "forced" ? "given the truth" : "running free", points: found.by_position.map((one) => ({ x: one.position, y: one[name], said: `position ${one.position}: ${name} ${figure(one[name])} (${one.count} examples)` })) });
   const words = `Given the true beginning ${figure(found.forced)} % of tokens are right; running free ${figure(found.free)} %. ${(100 * found.left).toFixed(1)} % of the outputs leave the true path${found.returned === null ? "" : `; of these ${(100 * found.returned).toFixed(0)} % return to it`}.`;
-  return section("Exposure", make("p", {}, words), make("div", { class: "plots" }, chartFigure({ title: "right tokens by position", x: "position in the output", y: "right, %", series: [line("forced"), line("free")] })));
+  return section("Exposure", make("p", {}, words), make("div", { class: "plots" }, chartFigure({ title: "right tokens by position", x: "position in the output", y: "right, %", series: [line("forced"), line("free")], limits: PERCENT })));
 }
 
 function calibration(report: Report): HTMLElement | null {
@@ -167,7 +175,7 @@ function drawRecords(root: HTMLElement, records: readonly Record[], state: State
   if (!record) return;
   const title = part(root, "h2", "records-title");
   title.textContent = "Where it looked";
-  const chooser = part(root, "div", "chooser-row", { role: "group", "aria-label": "which example" });
+  const chooser = part(root, "div", "chooser-row unsaved", { role: "group", "aria-label": "which example" });
   if (!chooser.firstChild) {
     const select = make("select", { id: "example", "aria-label": "example" });
     records.forEach((one, i) => select.append(make("option", { value: i }, `${i + 1}. ${one.source.text.replace(/\t/g, " ⇥ ").slice(0, 60)}`)));

@@ -12,15 +12,27 @@ function node(name: string, attributes: { [name: string]: string | number }): SV
 
 const clear = (colour: string): boolean => colour === "transparent" || /rgba\(.*, 0\)|\/ 0\)/.test(colour);
 
-/** A picture of an element as it stands on the page now. */
+/** A picture of an element as it stands on the page now, as large as what is drawn in it; controls are left out. */
 export function pictureOf(element: HTMLElement): SVGSVGElement {
-  const box = element.getBoundingClientRect();
-  const width = Math.ceil(Math.max(box.width, element.scrollWidth) + 2 * MARGIN);
-  const height = Math.ceil(box.height + 2 * MARGIN);
-  const picture = node("svg", { xmlns: SVG, width, height, viewBox: `0 0 ${width} ${height}` }) as SVGSVGElement;
-  picture.append(node("rect", { width, height, fill: getComputedStyle(document.body).backgroundColor }));
-  copy(element, picture, { x: box.left - MARGIN, y: box.top - MARGIN });
+  const { left, top } = element.getBoundingClientRect();
+  const drawn = node("g", {}) as SVGGElement;
+  inside(element, getComputedStyle(element), drawn, { x: left, y: top });
+  const edge = extent(drawn);
+  const picture = node("svg", { xmlns: SVG, width: edge.width, height: edge.height, viewBox: `${edge.x} ${edge.y} ${edge.width} ${edge.height}` }) as SVGSVGElement;
+  picture.append(node("rect", { ...edge, fill: getComputedStyle(document.body).backgroundColor }), drawn);
   return picture;
+}
+
+type Edge = { readonly x: number; readonly y: number; readonly width: number; readonly height: number };
+
+/** What is drawn and a margin; only what is on the page can be measured. */
+function extent(drawn: SVGGElement): Edge {
+  const trial = node("svg", { class: "measured" });
+  trial.append(drawn);
+  document.body.append(trial);
+  const { x, y, width, height } = drawn.getBBox();
+  trial.remove();
+  return { x: Math.floor(x) - MARGIN, y: Math.floor(y) - MARGIN, width: Math.ceil(width) + 2 * MARGIN, height: Math.ceil(height) + 2 * MARGIN };
 }
 
 type Origin = { readonly x: number; readonly y: number };
@@ -32,6 +44,10 @@ function copy(element: Element, outer: SVGElement, origin: Origin): void {
   if (element instanceof SVGSVGElement) return copyDrawing(element, into, origin);
   if (element instanceof HTMLCanvasElement || element instanceof HTMLImageElement) return copyImage(element, into, origin);
   for (const rect of element.getClientRects()) if (rect.width * rect.height > 0) box(rect, style, into, origin);
+  inside(element, style, into, origin);
+}
+
+function inside(element: Element, style: CSSStyleDeclaration, into: SVGElement, origin: Origin): void {
   for (const child of element.childNodes) {
     if (child instanceof Element) copy(child, into, origin);
     else if (child instanceof Text && child.data.trim()) words(child, style, into, origin);
@@ -66,9 +82,9 @@ function edges(rect: DOMRect, [top, , bottom, left]: readonly number[], style: C
 function words(text: Text, style: CSSStyleDeclaration, into: SVGElement, origin: Origin): void {
   const range = document.createRange();
   const size = Number.parseFloat(style.fontSize);
-  for (const { start, end } of onOneLine(text, range)) {
-    range.setStart(text, start);
-    range.setEnd(text, end);
+  const edge = style.textOverflow === "ellipsis" && text.parentElement ? text.parentElement.getBoundingClientRect().right + 1 : Infinity;
+  for (const { start, end: whole } of onOneLine(text, range)) {
+    const end = upTo(text, range, start, whole, edge);
     const rect = range.getBoundingClientRect();
     if (rect.width === 0) continue;
     const rtl = style.direction === "rtl";
@@ -77,9 +93,29 @@ function words(text: Text, style: CSSStyleDeclaration, into: SVGElement, origin:
       "font-family": style.fontFamily, "font-size": size, "font-weight": style.fontWeight, fill: style.color, direction: style.direction,
       textLength: rect.width, lengthAdjust: "spacingAndGlyphs",
     });
+    made.setAttribute("xml:space", "preserve"); // a token may begin with a space
     made.textContent = text.data.slice(start, end);
     into.append(made);
+    if (end < whole) into.append(dots(made, rect, origin));
   }
+}
+
+/** Sets the range from `start` to what still stands before the edge, where the page cuts off the rest; gives its end. */
+function upTo(text: Text, range: Range, start: number, whole: number, edge: number): number {
+  range.setStart(text, start);
+  range.setEnd(text, whole);
+  let end = whole;
+  const cut = range.getBoundingClientRect().right > edge;
+  while (cut && end > start + 1 && range.getBoundingClientRect().right > edge - 14) range.setEnd(text, --end);
+  return end;
+}
+
+function dots(words: SVGElement, rect: DOMRect, origin: Origin): SVGElement {
+  const made = words.cloneNode() as SVGElement;
+  made.removeAttribute("textLength");
+  made.setAttribute("x", String(rect.right - origin.x));
+  made.textContent = "…";
+  return made;
 }
 
 function onOneLine(text: Text, range: Range): { start: number; end: number }[] {

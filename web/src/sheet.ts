@@ -6,6 +6,7 @@ import { drawHeat } from "./heat";
 import { agreementSentence, lensOf } from "./lens";
 import type { Act, Panel } from "./panel";
 import { drawPicture } from "./picture";
+import type { Record } from "./record";
 import { drawSteps } from "./steps";
 import { drawThreads } from "./threads";
 import { VIEWS, type View } from "./state";
@@ -33,21 +34,32 @@ function drawHeading(root: HTMLElement, panel: Panel): void {
   const { name, task, preset, parameters } = record.model;
   const milliseconds = 1000 * Object.values(record.seconds ?? {}).reduce((sum, part) => sum + part, 0);
   const facts = [preset, task, `${counted(parameters)} parameters`, milliseconds ? `${milliseconds.toFixed(0)} ms` : ""];
-  const sure = task === "embed" ? "" : `confidence ${figure(record.confidence)}`;
   const changed = record === panel.changed ? make("span", { class: "changed-badge" }, "changed") : null;
   root.replaceChildren(
     make("h2", {}, name),
     make("span", { class: "hint" }, facts.filter(Boolean).join(" · ")),
     ...(changed ? [changed] : []),
-    make("span", { class: "confidence", "data-confidence": record.confidence }, sure),
+    make("span", { class: "confidence", "data-confidence": record.confidence, ...sureness(record) }, sure(record)),
   );
+}
+
+/** Of an answer, how sure it is; a text that only goes on is not right or wrong, so of that, how likely its tokens were. */
+function sure({ model: { task }, confidence, probabilities }: Record): string {
+  if (task === "embed") return "";
+  if (task !== "generate") return `confidence ${figure(confidence)}`;
+  const logs = probabilities.reduce((sum, one) => sum + Math.log(Math.max(1e-30, one)), 0);
+  return probabilities.length ? `probability a token ${figure(Math.exp(logs / probabilities.length))}` : "";
+}
+
+function sureness({ model: { task } }: Record): { "data-tip"?: string } {
+  return task === "generate" ? { "data-tip": "the geometric mean over the tokens that were written" } : {};
 }
 
 /** Attention and the views that question it, with the sentence that says how far they agree. */
 function drawViews(root: HTMLElement, panel: Panel, act: Act): void {
   const { record, state } = panel;
   hands.set(root, act);
-  const choice = part(root, "div", "segments", { role: "radiogroup", "aria-label": "what the lines show" });
+  const choice = part(root, "div", "segments unsaved", { role: "radiogroup", "aria-label": "what the lines show" });
   if (!choice.firstChild) choice.append(...VIEWS.map((view) => viewButton(view, root)));
   const possible = (view: View): boolean => {
     if (view === "attention") return record.maps.length > 0;

@@ -63,6 +63,13 @@ export const START: State = {
   step: null, whatIf: NOTHING_CHANGED, show: "changed", theme: null, example: 0, lines: "", say: "",
 };
 
+/** What was done to one tab and is of no concern to the other. */
+export type Doings = Pick<State, "whatIf" | "view" | "map" | "show" | "selected" | "step">;
+
+export function doingsOf({ whatIf, view, map, show, selected, step }: State): Doings {
+  return { whatIf, view, map, show, selected, step };
+}
+
 export const USUAL_SAMPLING: Sampling = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
 
 export function changesAnything(whatIf: WhatIf): boolean {
@@ -161,8 +168,9 @@ export function fromHash(hash: string): State {
   const said = new URLSearchParams(hash.replace(/^#/, ""));
   const view = said.get("view") as View;
   const theme = said.get("theme");
+  const tab = said.get("tab") === "lesson" ? "lesson" : "look";
   return {
-    tab: said.get("tab") === "lesson" ? "lesson" : "look",
+    tab,
     page: said.get("page") ?? "",
     models: said.getAll("model"),
     text: said.get("text") ?? "",
@@ -174,7 +182,7 @@ export function fromHash(hash: string): State {
     map: mapFromText(said.get("map")),
     selected: selectionFromText(said.get("at") ?? ""),
     step: said.has("step") ? whole(said.get("step"), 0) : null,
-    whatIf: whatIfFromHash(said),
+    whatIf: tab === "lesson" ? NOTHING_CHANGED : whatIfFromHash(said), // nothing is changed in the lesson
     show: said.get("show") === "original" ? "original" : "changed",
     theme: theme === "light" || theme === "dark" ? theme : null,
     example: whole(said.get("example"), 0),

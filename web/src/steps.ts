@@ -2,9 +2,11 @@
 import { button, dress, figure, make, part, unchanged } from "./dom";
 import { drawBeam } from "./beam";
 import type { Act, Panel } from "./panel";
-import { elsewhere, quoted, spelled, writable } from "./record";
+import { elsewhere, quoted, spelled, wordAround, writable, type Record } from "./record";
+import type { Alternative } from "./wire";
 
 const PACE = 450; // milliseconds a step
+const MANY = 60; // bars, from which on they stand without a gap
 const OWN_WORDS: { readonly [task: string]: string } = { tag: "words", fill: "holes", extract: "the piece", classify: "label" };
 
 export function drawSteps(root: HTMLElement, panel: Panel, act: Act): void {
@@ -20,7 +22,9 @@ export function drawSteps(root: HTMLElement, panel: Panel, act: Act): void {
   for (const control of head.children) if (!control.matches(".title")) (control as HTMLElement).hidden = !writes;
   drawStrip(head.querySelector<HTMLElement>(".strip")!, panel);
   const body = part(root, "div", "step-body");
-  drawAlternatives(part(body, "div", "alternatives"), panel, act);
+  const alternatives = part(body, "div", "alternatives");
+  alternatives.classList.toggle("ends", record.model.task === "extract");
+  drawAlternatives(alternatives, panel, act);
   const tree = part(body, "div", "tree scroll");
   tree.hidden = !record.beam?.length;
   if (record.beam?.length) drawBeam(tree, panel, act);
@@ -47,11 +51,11 @@ function controls(head: HTMLElement, root: HTMLElement): void {
   const here = (): number => currentStep(hands.get(root)!.panel);
   head.append(
     make("span", { class: "title" }, "steps"),
-    button("◀", { "aria-label": "one step back", "data-step": "back" }, () => go(root, here() - 1)),
+    button("◀", { class: "unsaved", "aria-label": "one step back", "data-step": "back" }, () => go(root, here() - 1)),
     make("div", { class: "strip", role: "group", "aria-label": "steps; each bar is a token, its height the probability" }),
-    button("▶", { "aria-label": "one step on", "data-step": "on" }, () => go(root, hands.get(root)!.panel.state.step === null ? 0 : here() + 1)),
-    button("play", { "data-step": "play", class: "quiet" }, (event) => play(root, event.currentTarget as HTMLElement)),
-    button("whole", { "data-step": "whole", class: "quiet", "aria-label": "show the whole output" }, () => go(root, null)),
+    button("▶", { class: "unsaved", "aria-label": "one step on", "data-step": "on" }, () => go(root, hands.get(root)!.panel.state.step === null ? 0 : here() + 1)),
+    button("play", { "data-step": "play", class: "quiet unsaved" }, (event) => play(root, event.currentTarget as HTMLElement)),
+    button("whole", { "data-step": "whole", class: "quiet unsaved", "aria-label": "show the whole output" }, () => go(root, null)),
   );
 }
 
@@ -80,6 +84,7 @@ function drawStrip(strip: HTMLElement, panel: Panel): void {
   const { record, state } = panel;
   const root = strip.closest<HTMLElement>(".steps")!;
   if (!unchanged(strip, record)) {
+    strip.classList.toggle("many", record.target.tokens.length > MANY);
     strip.replaceChildren(...record.target.tokens.map((token, index) => {
       const probability = record.probabilities[index] ?? 0;
       const said = `step ${index + 1}: ${quoted(spelled(token))}, probability ${figure(probability)}${copiedAt(record, index)}`;
@@ -98,15 +103,23 @@ function drawStrip(strip: HTMLElement, panel: Panel): void {
   });
 }
 
+const UNWRITTEN: { readonly [id: number]: string } = { 0: "<pad>", 1: "<start>", 3: "<separator>", 4: "<mask>", 6: "<class>" };
+
+/** Signs of the model that no output holds, whatever chance they are given. */
+function unwritten({ id, text }: Alternative): boolean {
+  return UNWRITTEN[id] === text;
+}
+
 /** What could have been written here, best first; a click writes it and lets the model go on. */
 function drawAlternatives(place: HTMLElement, panel: Panel, act: Act): void {
   const { record } = panel;
   const step = currentStep(panel);
   if (unchanged(place, record, step, panel.live, panel.state.whatIf)) return;
+  if (record.model.task === "extract") return place.replaceChildren(...ends(record));
   const token = record.target.tokens[step];
   const writes = !(record.model.task in OWN_WORDS);
   const list = make("ol", { class: "choices" });
-  for (const alternative of record.alternatives[step] ?? []) {
+  for (const alternative of (record.alternatives[step] ?? []).filter((one) => one.id === token?.id || !unwritten(one))) {
     const bar = make("span", { class: "level" });
     bar.style.width = `${(100 * alternative.probability).toFixed(2)}%`;
     const chosen = alternative.id === token?.id;
@@ -128,6 +141,33 @@ function drawAlternatives(place: HTMLElement, panel: Panel, act: Act): void {
 function copiedAt(record: Panel["record"], index: number): string {
   const share = record.copied?.[index];
   return share == null ? "" : `, copied ${figure(share)}`;
+}
+
+/** Where the piece could begin and where it could end, each place as the word that stands there. */
+function ends(record: Record): Node[] {
+  return record.alternatives.map((places, side) => {
+    const list = make("ol", { class: "choices" }, ...places.map(({ id, text, probability }) => {
+      const bar = make("span", { class: "level" });
+      bar.style.width = `${(100 * probability).toFixed(2)}%`;
+      const chosen = record.at?.[side]?.[side ? 1 : 0] === id;
+      return make("li", {}, make("div", { class: chosen ? "choice chosen" : "choice", "data-place": id, "data-probability": probability },
+        make("span", { class: "name", dir: "auto" }, ...wordAt(record, id, text)), make("span", { class: "track" }, bar), make("span", { class: "value" }, figure(probability))));
+    }));
+    return make("div", {}, make("p", { class: "hint" }, side ? "it ends with" : "it begins with"), list);
+  });
+}
+
+const BEFORE = 12; // letters that stand before a word, to tell it from the same word elsewhere
+
+/** The word around a token of the source, the token itself strong where it is not the whole word. */
+function wordAt({ source }: Record, index: number, otherwise: string): (Node | string)[] {
+  const token = source.tokens[index];
+  if (!token || token.sign) return [otherwise];
+  const { start, end } = wordAround(source, index);
+  const column = source.text.slice(0, start).split("\t").at(-1)!;
+  const lead = column.length > BEFORE ? `…${column.slice(-BEFORE).replace(/^\S*\s(?=.*\S)/, "")}` : column;
+  const [from, to] = [Math.max(start, token.start), Math.min(end, token.end)];
+  return [make("span", { class: "hint" }, lead), source.text.slice(start, from), make("strong", {}, source.text.slice(from, to).trim() ? source.text.slice(from, to) : "␣"), source.text.slice(to, end)];
 }
 
 function force(panel: Panel, act: Act, step: number, id: number): void {

@@ -1,6 +1,6 @@
 // The one state, the ways to change it, and the address that follows it.
 import type { Act } from "./panel";
-import { fromHash, toHash, type State } from "./state";
+import { doingsOf, fromHash, START, toHash, type Doings, type State } from "./state";
 
 export interface Store {
   state(): State;
@@ -15,6 +15,7 @@ export function openStore(draw: (state: State) => void, begin: (state: State) =>
   let state = begin(fromHash(location.hash));
   let frame = 0;
   let address = 0;
+  const left: { [tab in State["tab"]]?: Doings } = {}; // what was done to a tab waits there
   const redraw = (): void => {
     if (frame) return;
     frame = requestAnimationFrame(() => {
@@ -24,6 +25,10 @@ export function openStore(draw: (state: State) => void, begin: (state: State) =>
   };
   const set = (change: Partial<State>): void => {
     const turned = (change.tab !== undefined && change.tab !== state.tab) || (change.page !== undefined && change.page !== state.page);
+    if (change.tab !== undefined && change.tab !== state.tab) {
+      left[state.tab] = doingsOf(state);
+      change = { ...(left[change.tab] ?? doingsOf(START)), ...change };
+    }
     state = { ...state, ...change };
     if (turned) history.pushState(null, "", `#${toHash(state)}`);
     else if (!address) address = window.setTimeout(() => { address = 0; write(state); }, PAUSE);

@@ -51,11 +51,12 @@ export function drawThreads(root: HTMLElement, panel: Panel, act: Act): void {
   const top = rows[between[0]];
   const bottom = rows[between[1]];
   const woven = lens && top && bottom && top !== bottom ? measured(figureBox, top, bottom) : null; // before anything is marked
+  const wrapped = woven !== null && (wraps(woven.from) || wraps(woven.to));
   const point = lens && pointed(lens, panel.selected, record);
   shown.forEach((line, i) => markLine(rows[i]!, line, i === between[0] ? "query" : i === between[1] ? "key" : null, panel, lens, point));
   if (lens && woven) drawPaths(figureBox, woven, lens, point, panel);
   else figureBox.querySelector("svg")?.replaceChildren();
-  readout(part(root, "p", "readout", { "aria-live": "polite" }), panel, lens, point);
+  readout(part(root, "p", "readout", { "aria-live": "polite" }), panel, lens, point, wrapped);
 }
 
 function rowBoxes(box: HTMLElement, lines: readonly TokenLine[], between: [number, number], woven: boolean): HTMLElement[] {
@@ -95,8 +96,8 @@ function markLine(words: HTMLElement, line: TokenLine, part: "query" | "key" | n
   });
 }
 
-/** Nothing chosen: the strongest lines of each row, thin. Something chosen: all of its lines. */
-function threadsOf(lens: Lens, point: Pointed | null, written: number): Thread[] {
+/** Nothing chosen: the strongest lines of each row, thin, unless other text is in their way. Something chosen: all of its lines. */
+function threadsOf(lens: Lens, point: Pointed | null, written: number, wrapped: boolean): Thread[] {
   const thread = (query: number, key: number): Thread => {
     const weight = weightAt(lens, query, key);
     return { query, key, weight, dark: shade(lens, weight) };
@@ -105,6 +106,7 @@ function threadsOf(lens: Lens, point: Pointed | null, written: number): Thread[]
   if (point?.role === "query")
     return Array.from({ length: columns }, (_, key) => thread(point.index, key)).filter(({ dark }) => dark > 0.015);
   if (point) return Array.from({ length: rows }, (_, query) => thread(query, point.index)).filter(({ dark }) => dark > 0.015);
+  if (wrapped) return [];
   const each = Math.max(1, Math.min(3, Math.floor(FEW / Math.max(1, rows))));
   return Array.from({ length: Math.min(rows, written) }, (_, query) =>
     rowOf(lens.matrix, query)
@@ -137,9 +139,17 @@ function measured(figureBox: HTMLElement, top: HTMLElement, bottom: HTMLElement)
   const ends = [top.firstChild, top.lastChild, bottom.firstChild, bottom.lastChild];
   const still = unchanged(bottom.parentElement!, ...ends, box.width, box.height, top.className, figureBox.className);
   if (known && still) return known;
-  const found = { width: box.width, height: box.height, from: spots(top, box), to: spots(bottom, box) };
+  const find = (box: DOMRect): Measured => ({ width: box.width, height: box.height, from: spots(top, box), to: spots(bottom, box) });
+  const first = find(box);
+  const wrapped = wraps(first.from) || wraps(first.to);
+  const found = wrapped === figureBox.classList.contains("wrapped") ? first : (figureBox.classList.toggle("wrapped"), find(figureBox.getBoundingClientRect()));
   measures.set(figureBox, found);
   return found;
+}
+
+/** Whether a line of tokens takes more than one line of text. */
+function wraps(places: readonly Spot[]): boolean {
+  return places.some(({ top }) => top > places[0]!.bottom);
 }
 
 function spots(words: HTMLElement, box: DOMRect): Spot[] {
@@ -168,7 +178,7 @@ function drawPaths(figureBox: HTMLElement, places: Measured, lens: Lens, point: 
   };
   select(picture)
     .selectAll<SVGPathElement, Thread>("path")
-    .data(threadsOf(lens, point, written))
+    .data(threadsOf(lens, point, written, wraps(from) || wraps(to)))
     .join("path")
     .attr("d", curve)
     .attr("class", point ? "thread" : "thread faint")
@@ -177,8 +187,8 @@ function drawPaths(figureBox: HTMLElement, places: Measured, lens: Lens, point: 
 }
 
 /** The numbers of what is chosen, in words and in one place. */
-function readout(place: HTMLElement, panel: Panel, lens: Lens | null, point: Pointed | null): void {
-  const said = !lens || !point ? "" : sentenceOf(panel, lens, point);
+function readout(place: HTMLElement, panel: Panel, lens: Lens | null, point: Pointed | null, wrapped: boolean): void {
+  const said = lens && point ? sentenceOf(panel, lens, point) : wrapped ? "point at a word, and its lines are drawn" : "";
   if (place.textContent !== said) place.textContent = said;
 }
 
@@ -188,6 +198,7 @@ function sentenceOf(panel: Panel, lens: Lens, point: Pointed): string {
   const [own, others] = point.role === "query" ? [queries, keys] : [keys, queries];
   const name = own[point.index];
   if (!name) return "";
+  if (lens.off) return `${quoted(spelled(name))} ${point.role === "query" ? "looked at" : "was looked at by"} nothing: switched off`;
   const verb = panel.state.view === "attention" ? (point.role === "query" ? "looked at" : "was looked at by") : point.role === "query" ? "rests on" : "carried";
   const across = panel.selected?.across;
   const best = weightsFrom(lens, point)

@@ -1,4 +1,4 @@
-// A number beside what the pointer or the focus is on: whatever has `data-tip` says it here.
+// A number beside what the pointer or the focus is on: whatever has `data-tip` says it here. A finger asks for none.
 import { make } from "./dom";
 
 export function tips(page: HTMLElement): void {
@@ -10,14 +10,17 @@ export function tips(page: HTMLElement): void {
     if (!owner || tip.hidden) return;
     tip.textContent = owner.getAttribute("data-tip");
     const place = owner.getBoundingClientRect();
+    tip.style.left = "0"; // where there is room for all of it
     const own = tip.getBoundingClientRect();
-    const left = Math.max(6, Math.min(innerWidth - own.width - 6, place.left + place.width / 2 - own.width / 2));
+    const left = Math.max(6, Math.min(document.documentElement.clientWidth - own.width - 6, place.left + place.width / 2 - own.width / 2));
     const above = place.top - own.height - 6;
+    const below = owner.closest("header.bar") !== null || above <= 4; // above the line at the top stands another of its rows
     tip.style.left = `${left}px`;
-    tip.style.top = `${above > 4 ? above : place.bottom + 6}px`;
+    tip.style.top = `${below ? place.bottom + 6 : above}px`;
   };
-  page.addEventListener("pointerover", show);
-  page.addEventListener("focusin", show);
+  page.addEventListener("pointerover", (event) => event.pointerType === "mouse" && show(event));
+  page.addEventListener("focusin", (event) => (event.target as Element).matches(":focus-visible") && show(event));
+  page.addEventListener("toggle", () => (tip.hidden = true), { capture: true }); // a menu has opened where it stood
   page.addEventListener("pointerleave", () => (tip.hidden = true));
   page.addEventListener("pointerdown", () => (tip.hidden = true));
   page.addEventListener("focusout", () => (tip.hidden = true));

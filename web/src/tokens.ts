@@ -34,11 +34,32 @@ function tokenSpan(token: Token, side: Side, index: number, copy: boolean, text:
   return make("span", { class: kind, role: "option", tabindex: -1, "data-index": index, ...place }, shown);
 }
 
-/** Numbers of the tokens as they stand in the text: a model may read its columns in another order. */
-function asRead(tokens: readonly Token[]): number[] {
-  let at = 0;
-  const places = tokens.map((token) => (at = token.sign ? at : token.start)); // a sign stays behind what it follows
-  return tokens.map((_, index) => index).sort((a, b) => places[a]! - places[b]! || a - b);
+interface Run {
+  /** Numbers of tokens, in the order in which the model reads them. */
+  readonly tokens: readonly number[];
+  /** The stretch of the text that they stand in. */
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Tokens that go forward through the text. A model may read its columns in another order than they stand in: then each
+    time it goes back, another run begins. */
+function runsOf({ text, tokens }: Line): Run[] {
+  const runs: number[][] = [[]];
+  let first = 0; // where the run begins
+  let begun = false;
+  tokens.forEach(({ start, sign }, index) => {
+    if (!sign && begun && start < first) runs.push([]);
+    if (!sign && (!begun || start < first)) first = start;
+    begun ||= !sign;
+    runs.at(-1)!.push(index);
+  });
+  if (runs.length === 1) return [{ tokens: runs[0]!, from: 0, to: text.length }];
+  return runs.map((run) => {
+    const plain = run.map((index) => tokens[index]!).filter(({ sign }) => !sign);
+    const end = text.indexOf("\t", Math.max(...plain.map(({ end }) => end)));
+    return { tokens: run, from: text.slice(0, plain[0]!.start).lastIndexOf("\t") + 1, to: end < 0 ? text.length : end };
+  });
 }
 
 /** The tokens of a line by their numbers. */
@@ -50,11 +71,15 @@ export function spansOf(root: HTMLElement): HTMLElement[] {
 
 /** Text nodes for what no token covers, spans for tokens; tokens that overlap an earlier one begin where it ends. */
 function pieces(spec: TokenLine): Node[] {
+  return runsOf(spec.line).flatMap((run) => piecesOf(spec, run));
+}
+
+function piecesOf(spec: TokenLine, run: Run): Node[] {
   const { line, side } = spec;
   const nodes: Node[] = [];
-  let reached = 0;
+  let reached = run.from;
   let before = -1;
-  asRead(line.tokens).forEach((index) => {
+  run.tokens.forEach((index) => {
     const token = line.tokens[index]!;
     const start = token.sign ? reached : Math.max(token.start, reached); // a sign covers nothing
     if (start > reached) nodes.push(...gaps(spec, reached, start));
@@ -64,7 +89,7 @@ function pieces(spec: TokenLine): Node[] {
     if (!token.sign) reached = Math.max(reached, token.end);
     before = token.sign ? -1 : token.end;
   });
-  if (reached < line.text.length) nodes.push(...gaps(spec, reached, line.text.length));
+  if (reached < run.to) nodes.push(...gaps(spec, reached, run.to));
   return nodes;
 }
 

@@ -39,14 +39,16 @@ export function erasable(token: Token | undefined): boolean {
 
 /** What was done, in words. */
 function changeInWords({ original, changed }: Panel, state: State): string[] {
-  const { erase, replace, off, begin } = state.whatIf;
+  const { replace, begin } = state.whatIf;
+  const erase = state.whatIf.erase.filter((index) => index < original.source.tokens.length);
+  const off = state.whatIf.off.filter(([name, head]) => original.maps.some((map) => map.name === name && head < map.heads.length));
   const words: string[] = [];
   if (erase.length) words.push(`erased ${quoted(erasedText(original, erase))}`);
   if (replace) words.push(`${quoted(original.source.text.slice(replace.start, replace.end))} replaced by ${quoted(replace.text)}`);
   if (off.length) words.push(`off: ${off.map(([map, head]) => `${map} head ${head}`).join(", ")}`);
   const forced = changed?.target.tokens[begin.length - 1];
   if (begin.length) words.push(`forced ${forced ? quoted(spelled(forced)) : "a word"} at step ${begin.length}`);
-  return words;
+  return words.length ? words : ["nothing that is here"]; // an old address may name what is gone
 }
 
 function erasedText(record: Record, erase: readonly number[]): string {

@@ -115,6 +115,8 @@ export interface WireRecord {
 export interface ModelCard extends ModelName {
   reads: "text" | "picture";
   columns: number;
+  /** What the columns are called, where the file that the model learnt from names them. */
+  names?: string[];
   beam: number;
   loaded: boolean;
   examples: string[];
