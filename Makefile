@@ -12,7 +12,7 @@ ENGINE := regard/engine/native.cpp regard/engine/kernels.inc
 $(STAMP): pyproject.toml constraints.txt setup.py $(ENGINE)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[images,lint,serve,tensorboard,test]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[images,lint,serve,tensorboard,test,tune]'
 	@touch $(STAMP)
 
 # The page as it is shipped, from its source; Node is needed for this and for the test that the two agree.

@@ -22,7 +22,7 @@ class Bar:
         self.live.start()
 
     def draw(self) -> RenderableType:
-        steps = self.pace.plan.steps
+        steps = self.pace.last
         parts = [f"{self.step}/{steps}", self.doing or self.text or "the first steps tell how long it will take"]
         if self.text:
             parts.insert(1, f"ETA {digits(self.pace.left(self.step))}")

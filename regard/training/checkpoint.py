@@ -73,6 +73,7 @@ class Standing:
     window: tuple[int, ...] = ()  # steps whose weights wait to be averaged
     seconds: float = 0.0
     ending: float = 0.0  # seconds that the last scoring will take; 0 = not known
+    last: int = 0  # the step to end with, as it was planned; 0 = the config's
     log: Mark = field(default_factory=Mark)
 
 

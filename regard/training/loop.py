@@ -81,7 +81,9 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
             checkpoints.save(step, lambda: copied(stand(crew, step, place, bad), model, optimizer, keep.kept))
 
     while True:
-        ending = stop.reason(step, t.steps, asked)
+        if report.pace.is_due(step):
+            report.pace.last = team.told(report.pace.affordable(step, stop.reserve()))
+        ending = stop.reason(step, report.pace.last, asked)
         if step and stop.signal is None and (step % t.checkpoint_steps == 0 or ending):
             keep.remember(model, step)
         if checkpoints.due(step) or ending or may_be_last(t, keep, step):
@@ -97,10 +99,10 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
 
         batches, place = next(stream)
         step += 1
-        rate = learning_rate(t, step)
+        rate = learning_rate(t, step, report.pace.last)
         for group in optimizer.param_groups:
             group["lr"] = rate * group["share"]
-        sums = learner.gradients(step, batches)
+        sums = learner.gradients(step, batches, report.pace.last)
         total, count, *asked = team.sum([sums.total, sums.count, *stop.asked()])
         for weight in model.parameters():
             if weight.grad is not None:
@@ -139,7 +141,7 @@ def stand(crew: Crew, step: int, place: Place, bad: int) -> Standing:
     return Standing(
         run=crew.run, step=step, place=place, bad=bad, best_step=best.step if best else None, best_value=value,
         since_best=kept.since_best, window=tuple(each for each, _ in kept.window), seconds=crew.stop.clock.seconds(),
-        ending=crew.stop.ending, log=crew.report.mark,
+        ending=crew.stop.ending, last=crew.report.pace.last, log=crew.report.mark,
     )  # fmt: skip
 
 

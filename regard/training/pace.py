@@ -8,6 +8,7 @@ from statistics import median
 from regard.training.stop import Clock
 
 MOMENTS = 10  # the last ones tell how long a step takes, so that a machine that is busy for a while is forgotten
+PLANNED = 10  # steps in the beginning after which it is planned anew how many the minutes allow
 LAST = 2  # validations to keep time for at the end: the last one, and one that may fall due right before it
 
 
@@ -25,9 +26,10 @@ class Plan:
 class Pace:
     """How long a step and a validation take, from those of this process; and so how long the rest will."""
 
-    def __init__(self, plan: Plan, clock: Clock, step: int = 0, validation: float | None = None) -> None:
+    def __init__(self, plan: Plan, clock: Clock, step: int = 0, validation: float | None = None, last: int = 0) -> None:
         self.plan = plan
         self.clock = clock
+        self.last = last or plan.steps  # the step to end with, as it is planned now
         self.validation = validation  # seconds of the last one; none = not known
         self.validations = max(0, step - 1) // plan.validate_steps  # done; a checkpoint stands before its validation
         self.paused = 0.0  # seconds that were not spent on steps
@@ -88,10 +90,16 @@ class Pace:
             return float("inf")
         return max(0.0, 60 * self.plan.minutes - self.clock.seconds())
 
-    def affordable(self, step: int) -> int:
-        """The step that is reached when the minutes are up."""
-        share = self.budget() / max(1e-9, self.needed(step))
-        return min(self.plan.steps, step + max(1, int(share * (self.plan.steps - step))))
+    def affordable(self, step: int, reserve: float = 0.0) -> int:
+        """The step that is reached when the minutes are up, but for a reserve of seconds that follow it."""
+        each = self.step_seconds() + self.validation_seconds() / self.plan.validate_steps
+        count = min(max(0.0, self.budget() - reserve) / max(1e-9, each), self.plan.steps)
+        return min(self.plan.steps, step + max(1, int(count)))
+
+    def is_due(self, step: int) -> bool:
+        """Whether the last step is to be planned anew: often in the beginning, then after each validation."""
+        every = PLANNED if step <= 5 * PLANNED else self.plan.validate_steps
+        return self.plan.minutes is not None and step > 0 and step % every == 0
 
     def ending(self) -> float:
         """Seconds to keep back for what follows the last step, while no validation has been timed; 0 = not known."""

@@ -140,8 +140,8 @@ class Report:
             self.bar.text = line
             return
         spent, left = self.clock.seconds(), self.pace.left(step)
-        if step >= self.settings.steps or spent - self.told >= (spent + left) / LINES:
-            self.say(f"step {step}/{self.settings.steps} · {line} · ETA {digits(left)}")
+        if step >= self.pace.last or spent - self.told >= (spent + left) / LINES:
+            self.say(f"step {step}/{self.pace.last} · {line} · ETA {digits(left)}")
             self.told = spent
 
     # ── validations ──────────────────────────────────────────────────────────────────────────────────────────────────

@@ -299,7 +299,7 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
     stop.minutes = t.minutes if team.first else None
     stop.clock.before, stop.ending = standing.seconds, standing.ending
     plan = plan_of(ready.data)
-    pace = Pace(plan, stop.clock, standing.step, standing.ending / (LAST + plan.scoring) or None)
+    pace = Pace(plan, stop.clock, standing.step, standing.ending / (LAST + plan.scoring) or None, standing.last)
     stop.guess = pace.ending
     report = Report(t, writing, scene.quiet or not team.first, stop.clock, standing.log, pace)
     keep = Keeper(deciding(ready.data.config, ready.data.task), t.average, found.kept if found else None)

@@ -58,11 +58,12 @@ class Stop:
 
     def time_is_up(self) -> bool:
         """With as much of the minutes left as the last scoring will take."""
-        if self.minutes is None:
-            return False
-        seconds = 60 * self.minutes
-        guessed = min(max(UNKNOWN_SHARE * seconds, self.guess()), MOST_SHARE * seconds)
-        return self.clock.seconds() >= seconds - (self.ending or guessed)
+        return self.minutes is not None and self.clock.seconds() >= 60 * self.minutes - self.reserve()
+
+    def reserve(self) -> float:
+        """Seconds of the minutes that are kept back for the last scoring."""
+        seconds = 60 * (self.minutes or 0.0)
+        return self.ending or min(max(UNKNOWN_SHARE * seconds, self.guess()), MOST_SHARE * seconds)
 
     def asked(self) -> list[float]:
         """What this process knows, as numbers that can be summed over processes."""

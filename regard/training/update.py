@@ -52,13 +52,13 @@ class Learner:
         self.told = False
         self.shared = False  # gradients of this update are on their way to the other processes
 
-    def gradients(self, step: int, batches: Sequence[Batch]) -> Sums:
+    def gradients(self, step: int, batches: Sequence[Batch], last: int | None = None) -> Sums:
         """Every batch whole; if memory runs out, all of them again in halves, in quarters, down to single rows.
 
         Sum and count are the same either way, so the update weighs every token as before; dropout draws other masks.
         """
         pieces = 1
-        while (found := self.attempt(step, batches, pieces)) is None:
+        while (found := self.attempt(step, batches, pieces, last)) is None:
             if pieces >= max(len(batch.label_BT) for batch in batches):
                 raise RegardError(f"step {step}: out of memory with one row; lower train.tokens_per_batch, "
                                   "data.max_source or data.max_target, or the size of the model")  # fmt: skip
@@ -69,10 +69,10 @@ class Learner:
             self.told = True
         return found
 
-    def attempt(self, step: int, batches: Sequence[Batch], pieces: int) -> Sums | None:
+    def attempt(self, step: int, batches: Sequence[Batch], pieces: int, last: int | None) -> Sums | None:
         """None where memory did not suffice; then it is free again when this has returned."""
         try:
-            return self.through(step, [part for batch in batches for part in parts(batch, pieces)])
+            return self.through(step, [part for batch in batches for part in parts(batch, pieces)], last)
         except (MemoryError, RuntimeError) as error:
             if not out_of_memory(error):
                 raise
@@ -85,17 +85,18 @@ class Learner:
             torch.cuda.empty_cache()
         return None
 
-    def through(self, step: int, batches: Sequence[Batch]) -> Sums:
+    def through(self, step: int, batches: Sequence[Batch], last: int | None) -> Sums:
         t, rank = self.settings, self.team.share.rank
+        share = forcing(t, step, last)
         torch.manual_seed(mix(t.seed, "dropout", step, rank))
         total, count = 0.0, 0
         for number, batch in enumerate(batches):
-            last = number + 1 == len(batches)
-            with apart(self.asked, last):
+            ends = number + 1 == len(batches)
+            with apart(self.asked, ends):
                 with autocast(self.numbers, self.where):
                     seed = mix(t.seed, "forcing", step, number, rank)
-                    loss, tokens = self.asked(batch.to(self.where), forcing(t, step), seed)
-                self.shared = self.team.many and last
+                    loss, tokens = self.asked(batch.to(self.where), share, seed)
+                self.shared = self.team.many and ends
                 torch.autograd.backward(loss)
                 self.shared = False
             total += float(loss.detach())

@@ -103,12 +103,27 @@ def test_a_resumed_run_is_timed_anew() -> None:
     assert pace.left(43) == 57 * 1.0 + (3 + 3) * 10.0
 
 
+def test_validations_and_what_follows_the_last_one_take_their_share_of_the_minutes() -> None:
+    clock = Standing()
+    pace = Pace(Plan(100_000, 20, minutes=2.0, guess=5.0, scoring=1.0), clock)
+    after(clock, pace, range(1, 21), 1.0)
+    pace.validated(20, 10.0)
+    assert pace.affordable(20, reserve=10.0) == 20 + int(90 / 1.5)
+
+
+def test_when_the_end_is_planned_anew() -> None:
+    pace = Pace(Plan(1000, 200, minutes=1.0), Standing())
+    assert [step for step in range(401) if pace.is_due(step)] == [10, 20, 30, 40, 50, 200, 400]
+    assert not any(Pace(Plan(1000, 200), Standing()).is_due(step) for step in range(401))
+
+
 def test_the_minutes_end_it_sooner() -> None:
     clock = Standing()
     pace = Pace(Plan(1000, 1000, minutes=2.0), clock)
     after(clock, pace, range(1, 21), 1.0)
     assert (pace.needed(20), pace.left(20)) == (980.0, 100.0)
     assert pace.affordable(20) == 120
+    assert pace.affordable(20, reserve=30.0) == 90
     clock.now = 500.0
     assert pace.left(20) == 0.0
 

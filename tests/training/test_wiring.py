@@ -31,7 +31,7 @@ from regard.training.prepare import prepare
 from regard.training.progress import Report
 from regard.training.run import train
 from regard.training.schedule import forcing, learning_rate
-from regard.training.stop import Stop
+from regard.training.stop import Clock, Stop
 from regard.training.team import Team
 
 pytestmark = pytest.mark.no_shapes
@@ -52,7 +52,9 @@ def go(copy_file: Path, *words: str) -> Report:
         t = data.config.train
         model = build(data.config, data.vocabulary.source.size, data.vocabulary.target.size)
         stop, cpu = Stop(), torch.device("cpu")
+        stop.minutes = t.minutes
         report = Report(t, None, quiet=True, clock=stop.clock)
+        report.begin("a run")
         loop(data, model, Crew(report, Keeper("exact", t.average), stop, Checkpoints(None, t), Team(), cpu))
     return report
 
@@ -90,6 +92,16 @@ def test_each_step_has_the_rate_of_the_schedule(copy_file: Path, listening: type
     expected = [learning_rate(t, step) for step in range(1, 7)]
     assert [each["lr"] for each in listening.seen] == expected
     assert len(set(expected)) > 3
+
+
+def test_with_minutes_the_rate_comes_to_its_end_within_them(
+    copy_file: Path, listening: type[Listening], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Clock, "seconds", lambda clock: float(len(listening.seen)))  # a second a step
+    go(copy_file, "train.minutes=2", "train.steps=100000", "train.validate_steps=30", "train.checkpoint_steps=30")
+    rates = [each["lr"] for each in listening.seen]
+    assert 90 <= len(rates) <= 120
+    assert rates[-1] < 0.02 * max(rates)
 
 
 def test_gradients_are_clipped_before_they_are_applied(copy_file: Path, listening: type[Listening]) -> None:

@@ -1,0 +1,269 @@
+"""What the rules of zero-flag training rest on: many short runs on data that differ, each a line in bench/study.csv.
+
+    python -m bench.study --hours 1             goes on where the file ends: one more trial of each cell, round and round
+    python -m bench.study --cells cmudict-1000,scan-5000 --trials 8
+    python -m bench.study --table               the table of bench/README.md from the lines that are there
+
+A cell is a set of data cut to a size. In each cell optuna proposes settings (a few at random, then by what was better in
+that cell), a model is trained for some minutes on one thread, and examples that were held out of the training file judge
+it. Test files are never read. A line is written when its trial has ended, so the command may be stopped at any time and
+goes on from the file, perhaps on another machine; two of them may run side by side.
+"""
+
+import argparse
+import contextlib
+import json
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import optuna
+
+import regard
+from bench import lines
+from bench.page import put
+from regard.data import builtin
+from regard.errors import UsageError
+
+HERE = Path(__file__).resolve().parent
+PAGE = HERE / "README.md"
+LINES = HERE / "study.csv"
+DATA = HERE.parents[1] / "shared" / "data"
+HELD = 500  # examples that judge
+LONGEST = 20 * 60  # seconds after which a trial that does not end is given up
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file to cut from, what judges it, and the tokens that are worth trying."""
+
+    train: str  # a path below the data folder, or a built-in task
+    valid: str  # the same; empty = examples of the training file that are not trained on
+    metric: str
+    tokens: tuple[str, ...]
+
+
+SOURCES = {
+    "multi30k": Source("multi30k-en-de/train.tsv", "multi30k-en-de/valid.tsv", "bleu", ("bpe:1000", "bpe:4000", "bpe:8000", "characters")),
+    "cmudict": Source("cmudict/train.tsv", "cmudict/valid.tsv", "exact", ("characters,words", "characters")),
+    "scan": Source("scan/simple-train.tsv", "", "exact", ("words", "characters")),
+    "dates": Source("dates:en", "", "exact", ("characters",)),
+    "locales": Source("dates:all", "", "exact", ("characters",)),
+}  # fmt: skip
+CELLS = ("cmudict-1000", "multi30k-5000", "locales-1000", "scan-1000", "cmudict-5000", "locales-5000", "multi30k-1000",
+         "dates-1000", "cmudict-20000", "multi30k-29000", "scan-5000")  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run: what was set, and what came out. Two that differ in no setting differ in their seed."""
+
+    cell: str
+    minutes: float
+    seed: int
+    preset: str
+    tokens: str
+    width: int
+    layers: int
+    dropout: float
+    learning_rate: float
+    tokens_per_batch: int
+    label_smoothing: float
+    copy: int
+    metric: str
+    score: float
+    loss: float
+    steps: int
+    best_step: int
+    parameters: int
+    seconds: float
+
+
+FACTORS = ("preset", "tokens", "width", "layers", "dropout", "learning_rate", "tokens_per_batch", "label_smoothing",
+           "copy")  # fmt: skip
+
+
+def space(source: Source) -> dict[str, optuna.distributions.BaseDistribution]:
+    """What is varied in a cell."""
+    choice = optuna.distributions.CategoricalDistribution
+    return {
+        "preset": choice(("rnn-attention", "transformer", "decoder")),
+        "tokens": choice(source.tokens),
+        "width": choice((64, 128, 256)),
+        "layers": choice((1, 2, 3)),
+        "dropout": choice((0.1, 0.3)),
+        "learning_rate": optuna.distributions.FloatDistribution(5e-4, 6e-3, log=True),
+        "tokens_per_batch": choice((512, 2048, 8192)),
+        "label_smoothing": choice((0.0, 0.1)),
+        "copy": choice((0, 1)),
+    }
+
+
+# ── the data of a cell ───────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def cut(cell: str, data: Path, folder: Path) -> tuple[Path, Path]:
+    """Two files: so many examples to train on, and some to judge by that share no source with them."""
+    name, _, size = cell.partition("-")
+    source = SOURCES[name]
+    rows = read(source.train, data, int(size) + 4 * HELD, "train")
+    random.Random(0).shuffle(rows)
+    if source.valid:
+        held = read(source.valid, data, 10**9, "valid")
+        random.Random(1).shuffle(held)
+    else:
+        held, rows = rows[:HELD], rows[HELD:]
+    judges = held[:HELD]
+    known = {row.split("\t")[0] for row in judges}
+    kept = [row for row in rows if row.split("\t")[0] not in known][: int(size)]
+    paths = folder / "train.tsv", folder / "valid.tsv"
+    for path, content in zip(paths, (kept, judges), strict=True):
+        path.write_text("".join(f"{row}\n" for row in content), encoding="utf-8")
+    return paths
+
+
+def read(name: str, data: Path, count: int, part: str) -> list[str]:
+    if not name.startswith("dates:"):
+        return (data / name).read_text(encoding="utf-8").splitlines()
+    with tempfile.TemporaryDirectory() as place:
+        path = Path(place) / "dates.tsv"
+        builtin.write("dates", count, path, 0, part, name.partition(":")[2])
+        return path.read_text(encoding="utf-8").splitlines()
+
+
+# ── one trial ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def words(chosen: dict[str, Any], minutes: float, seed: int) -> list[str]:
+    """The settings of a trial as one would write them."""
+    recurrent = chosen["preset"] == "rnn-attention"
+    width, layers = chosen["width"], chosen["layers"]
+    sides = ("decoder",) if chosen["preset"] == "decoder" else ("encoder", "decoder")
+    made = [f"{side}.{key}={value}" for side in sides for key, value in (
+        ("width", width), ("layers", 2 * layers if chosen["preset"] == "decoder" else layers), ("dropout", chosen["dropout"]),
+        *(() if recurrent else (("feedforward", 4 * width), ("heads", max(2, width // 32)))))]  # fmt: skip
+    kinds, _, size = chosen["tokens"].partition(":")
+    first, _, second = kinds.partition(",")
+    shared = chosen["preset"] == "decoder" or first == "bpe"
+    if shared and second not in ("", first):
+        raise UsageError(f"{chosen['tokens']}: one vocabulary can not hold both")
+    made += [f"tokens.source={first}", f"tokens.target={second or first}", f"tokens.shared={str(shared).lower()}"]
+    made += [f"tokens.size={size}"] if size else []
+    made += ["embedding.tie_output=true", "embedding.tie_source=true"] if shared and sides[0] == "encoder" else []
+    made += ["embedding.tie_output=true"] if sides == ("decoder",) else []
+    made += ["decoder.copy=true"] if chosen["copy"] else []
+    return [*made, f"train.learning_rate={chosen['learning_rate']:.5f}", f"train.tokens_per_batch={chosen['tokens_per_batch']}",
+            f"train.label_smoothing={chosen['label_smoothing']}", f"train.minutes={minutes}", "train.steps=100000",
+            f"train.seed={seed}", "train.validate_steps=200", "train.checkpoint_steps=200", "train.validate_examples=100",
+            "train.threads=1"]  # fmt: skip
+
+
+def run(cell: str, chosen: dict[str, Any], minutes: float, seed: int, data: Path) -> Trial:
+    """Trains and judges, in this process."""
+    metric, begun = SOURCES[cell.partition("-")[0]].metric, time.monotonic()
+    with tempfile.TemporaryDirectory() as place:
+        train, valid = cut(cell, data, Path(place))
+        model = regard.train(train, valid, Path(place) / "model", chosen["preset"], words(chosen, minutes, seed),
+                             task="transduce", quiet=True)  # fmt: skip
+        found = model.score(valid)
+        log = [json.loads(line) for line in (Path(place) / "model" / "metrics.jsonl").read_text().splitlines()]
+    best = max((each for each in log if f"valid_{metric}" in each), key=lambda each: each[f"valid_{metric}"])
+    return Trial(cell, minutes, seed, **{name: chosen[name] for name in FACTORS}, metric=metric,
+                 score=found.metrics[metric].value, loss=found.facts["loss"], steps=log[-1]["step"], best_step=best["step"],
+                 parameters=model.model.size, seconds=time.monotonic() - begun)  # fmt: skip
+
+
+# ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def propose(cell: str, known: Sequence[Trial]) -> dict[str, Any]:
+    """Settings for one more trial of a cell, from those that are known."""
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    drawn = space(SOURCES[cell.partition("-")[0]])
+    sampler = optuna.samplers.TPESampler(n_startup_trials=6, multivariate=True, seed=len(known) * 101 + len(cell))
+    study = optuna.create_study(direction="maximize", sampler=sampler)
+    for trial in known:
+        params = {name: getattr(trial, name) for name in FACTORS}
+        study.add_trial(optuna.trial.create_trial(params=params, distributions=drawn, value=trial.score))
+    while True:
+        found = study.ask(drawn).params
+        with contextlib.suppress(UsageError):
+            words(found, 1, 0)
+            return dict(found)
+
+
+def go_on(asked: argparse.Namespace) -> None:
+    """One more trial of each cell, round and round, each a process of its own."""
+    ends = time.monotonic() + 3600 * asked.hours
+    cells = asked.cells.split(",")
+    while time.monotonic() < ends:
+        known = lines.read(asked.lines, Trial)
+        counts = {cell: sum(each.cell == cell and each.minutes == asked.minutes for each in known) for cell in cells}
+        cell = min(cells, key=lambda each: (counts[each], random.random()))
+        if counts[cell] >= asked.trials:
+            return
+        chosen = propose(cell, [each for each in known if each.cell == cell and each.minutes == asked.minutes])
+        one = json.dumps({"cell": cell, "chosen": chosen, "seed": counts[cell]})
+        command = [sys.executable, "-m", "bench.study", "--one", one, "--minutes", str(asked.minutes), "--data",
+                   str(asked.data), "--lines", str(asked.lines)]  # fmt: skip
+        print(cell, chosen, flush=True)
+        try:
+            code = subprocess.run(command, check=False, timeout=60 * asked.minutes + LONGEST).returncode
+        except subprocess.TimeoutExpired:
+            code = -1
+        if code:
+            print(f"{cell}: ended with {code}, not counted", flush=True)
+
+
+# ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def table(known: Sequence[Trial]) -> list[str]:
+    """For each cell the best trial, and the best of each preset beside it."""
+    presets = ("rnn-attention", "transformer", "decoder")
+    rows = [f"| data | minutes | trials | metric | best | {' | '.join(presets)} | settings of the best |",
+            "|---|--:|--:|---|--:|--:|--:|--:|---|"]  # fmt: skip
+    for cell, minutes in sorted({(each.cell, each.minutes) for each in known}):
+        own = [each for each in known if (each.cell, each.minutes) == (cell, minutes)]
+        best = max(own, key=lambda each: each.score)
+        tops = [max((each.score for each in own if each.preset == name), default=None) for name in presets]
+        told = (f"{best.preset}, {best.tokens}, {best.layers} × {best.width}, dropout {best.dropout}, rate "
+                f"{best.learning_rate:.1e}, {best.tokens_per_batch} tokens, smoothing {best.label_smoothing}"
+                f"{', copy' if best.copy else ''}")  # fmt: skip
+        rows.append(f"| {cell} | {minutes:g} | {len(own)} | {best.metric} | {best.score:.1f} | "
+                    f"{' | '.join('–' if top is None else f'{top:.1f}' for top in tops)} | {told} |")  # fmt: skip
+    return rows
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=DATA, help="the folder with cmudict, scan and multi30k-en-de")
+    parser.add_argument("--hours", type=float, default=1.0)
+    parser.add_argument("--minutes", type=float, default=2.0, help="of each trial")
+    parser.add_argument("--trials", type=int, default=24, help="of each cell")
+    parser.add_argument("--cells", default=",".join(CELLS))
+    parser.add_argument("--lines", type=Path, default=LINES, help="the file with a line for each trial")
+    parser.add_argument("--table", action="store_true", help="only the table")
+    parser.add_argument("--one", help="a single trial in this process, as JSON")
+    return parser.parse_args()
+
+
+def main() -> None:
+    asked = options()
+    if asked.one:
+        one = json.loads(asked.one)
+        lines.append(asked.lines, run(one["cell"], one["chosen"], asked.minutes, one["seed"], asked.data))
+        return
+    if not asked.table:
+        go_on(asked)
+    put(PAGE, "study", "\n".join(table(lines.read(asked.lines, Trial))))
+
+
+if __name__ == "__main__":
+    main()
