@@ -175,7 +175,9 @@ def tokens_to_fill(found: Sample, columns: Columns) -> tuple[str, str]:
         return "", ""
     rare = sum(count == 1 for count in often.values()) / often.total()
     tokens = "words" if rare <= RARE else "bpe"
-    told = "hardly a word comes once" if tokens == "words" else f"{100 * rare:.0f} % of the words come once, and are cut"
+    told = (
+        "hardly a word comes once" if tokens == "words" else f"{100 * rare:.0f} % of the words come once, and are cut"
+    )
     return tokens, line_of_tokens(tokens, f"{mean:.1f} words a text, and {told}; a hole is one token")
 
 
@@ -288,7 +290,10 @@ def task_of(view: View) -> tuple[str, str]:
         if view.is_pictured:
             return "caption", "a folder of pictures" if view.kind == "folder" else "the source holds pictures"
         if view.names_pictures:
-            return "caption", "the source holds paths of pictures, none of which is there; --task transduce overrules it"
+            return (
+                "caption",
+                "the source holds paths of pictures, none of which is there; --task transduce overrules it",
+            )
         if is_tagged([(source[0], target) for source, target in view.rows]):
             kinds = len({tag for _, target in view.rows for tag in words(target)})
             return "tag", f"as many target words as source words, {kinds} kinds of them"

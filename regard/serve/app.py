@@ -5,6 +5,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from regard import __version__
@@ -161,7 +162,7 @@ def let_in(token: str) -> Response:
 
 def add_refusals(app: FastAPI) -> None:
     """Whatever goes wrong has the same form."""
-    asked = {"/v1/run": RunRequest, "/v1/look": LookRequest, "/v1/search": SearchRequest}
+    asked: dict[str, type[BaseModel]] = {"/v1/run": RunRequest, "/v1/look": LookRequest, "/v1/search": SearchRequest}
     inside = {"sample": list(Sample.model_fields), "change": list(Change.model_fields)}
 
     async def refused(_: Request, error: Exception) -> Response:
