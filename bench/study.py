@@ -1,13 +1,13 @@
 """What the rules of zero-flag training rest on: many short runs on data that differ, each a line in bench/study.csv.
 
-    python -m bench.study --hours 1             goes on where the file ends: one more trial of each cell, round and round
+    python -m bench.study --hours 1          goes on where the file ends: one more trial of each cell, round and round
     python -m bench.study --cells cmudict-1000,scan-5000 --trials 8
-    python -m bench.study --table               the table of bench/README.md from the lines that are there
+    python -m bench.study --table            the table of bench/README.md from the lines that are there
 
-A cell is a set of data cut to a size. In each cell optuna proposes settings (a few at random, then by what was better in
-that cell), a model is trained for some minutes on one thread, and examples that were held out of the training file judge
-it. Test files are never read. A line is written when its trial has ended, so the command may be stopped at any time and
-goes on from the file, perhaps on another machine; two of them may run side by side.
+A cell is a set of data cut to a size. In each cell optuna proposes settings (a few at random, then by what was better
+in that cell), a model is trained for some minutes on one thread, and examples that were held out of the training file
+judge it. Test files are never read. A line is written when its trial has ended, so the command may be stopped at any
+time and goes on from the file, perhaps on another machine; two of them may run side by side.
 """
 
 import argparse
@@ -50,7 +50,8 @@ class Source:
 
 
 SOURCES = {
-    "multi30k": Source("multi30k-en-de/train.tsv", "multi30k-en-de/valid.tsv", "bleu", ("bpe:1000", "bpe:4000", "bpe:8000", "characters")),
+    "multi30k": Source("multi30k-en-de/train.tsv", "multi30k-en-de/valid.tsv", "bleu",
+                       ("bpe:1000", "bpe:4000", "bpe:8000", "characters")),
     "cmudict": Source("cmudict/train.tsv", "cmudict/valid.tsv", "exact", ("characters,words", "characters")),
     "scan": Source("scan/simple-train.tsv", "", "exact", ("words", "characters")),
     "dates": Source("dates:en", "", "exact", ("characters",)),
@@ -143,25 +144,26 @@ def read(name: str, data: Path, count: int, part: str) -> list[str]:
 def words(chosen: dict[str, Any], minutes: float, seed: int) -> list[str]:
     """The settings of a trial as one would write them."""
     recurrent = chosen["preset"] == "rnn-attention"
-    width, layers = chosen["width"], chosen["layers"]
-    sides = ("decoder",) if chosen["preset"] == "decoder" else ("encoder", "decoder")
+    alone = chosen["preset"] == "decoder"
+    width, layers = chosen["width"], chosen["layers"] * (2 if alone else 1)
+    sides = ("decoder",) if alone else ("encoder", "decoder")
     made = [f"{side}.{key}={value}" for side in sides for key, value in (
-        ("width", width), ("layers", 2 * layers if chosen["preset"] == "decoder" else layers), ("dropout", chosen["dropout"]),
+        ("width", width), ("layers", layers), ("dropout", chosen["dropout"]),
         *(() if recurrent else (("feedforward", 4 * width), ("heads", max(2, width // 32)))))]  # fmt: skip
     kinds, _, size = chosen["tokens"].partition(":")
     first, _, second = kinds.partition(",")
-    shared = chosen["preset"] == "decoder" or first == "bpe"
+    shared = alone or first == "bpe"
     if shared and second not in ("", first):
         raise UsageError(f"{chosen['tokens']}: one vocabulary can not hold both")
     made += [f"tokens.source={first}", f"tokens.target={second or first}", f"tokens.shared={str(shared).lower()}"]
     made += [f"tokens.size={size}"] if size else []
-    made += ["embedding.tie_output=true", "embedding.tie_source=true"] if shared and sides[0] == "encoder" else []
-    made += ["embedding.tie_output=true"] if sides == ("decoder",) else []
+    made += ["embedding.tie_output=true"] if shared else []
+    made += ["embedding.tie_source=true"] if shared and not alone else []
     made += ["decoder.copy=true"] if chosen["copy"] else []
-    return [*made, f"train.learning_rate={chosen['learning_rate']:.5f}", f"train.tokens_per_batch={chosen['tokens_per_batch']}",
-            f"train.label_smoothing={chosen['label_smoothing']}", f"train.minutes={minutes}", "train.steps=100000",
-            f"train.seed={seed}", "train.validate_steps=200", "train.checkpoint_steps=200", "train.validate_examples=100",
-            "train.threads=1"]  # fmt: skip
+    return [*made, f"train.learning_rate={chosen['learning_rate']:.5f}", f"train.seed={seed}", "train.threads=1",
+            f"train.tokens_per_batch={chosen['tokens_per_batch']}", f"train.minutes={minutes}", "train.steps=100000",
+            f"train.label_smoothing={chosen['label_smoothing']}", "train.validate_steps=200",
+            "train.checkpoint_steps=200", "train.validate_examples=100"]  # fmt: skip
 
 
 def run(cell: str, chosen: dict[str, Any], minutes: float, seed: int, data: Path) -> Trial:
@@ -175,8 +177,8 @@ def run(cell: str, chosen: dict[str, Any], minutes: float, seed: int, data: Path
         log = [json.loads(line) for line in (Path(place) / "model" / "metrics.jsonl").read_text().splitlines()]
     best = max((each for each in log if f"valid_{metric}" in each), key=lambda each: each[f"valid_{metric}"])
     return Trial(cell, minutes, seed, **{name: chosen[name] for name in FACTORS}, metric=metric,
-                 score=found.metrics[metric].value, loss=found.facts["loss"], steps=log[-1]["step"], best_step=best["step"],
-                 parameters=model.model.size, seconds=time.monotonic() - begun)  # fmt: skip
+                 score=found.metrics[metric].value, loss=found.facts["loss"], steps=log[-1]["step"],
+                 best_step=best["step"], parameters=model.model.size, seconds=time.monotonic() - begun)  # fmt: skip
 
 
 # ── many ─────────────────────────────────────────────────────────────────────────────────────────────────────────────
