@@ -10,7 +10,7 @@ The path of one example through the package, folder by folder:
     view/       what it looked at, as a record and a picture
     training/   batch → loss → weights; the loop
     score/      strings → numbers
-    lab/        the claims, measured: anatomy, laws, the ladder
+    lab/        the claims, measured: anatomy, laws, comparisons
     folder.py   a saved model is a folder; trained.py a model that answers; filter.py lines through it; cli.py the verbs
 
 Names are imported when they are first used, so that `regard --help` need not wait for torch.
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
         RegardError,
         UsageError,
     )
+    from regard.lab.compare.make import Comparison, compare
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "Comparison",
     "ConfigError",
     "DataError",
     "DivergedError",
@@ -49,6 +51,7 @@ __all__ = [
     "UsageError",
     "Wish",
     "__version__",
+    "compare",
     "load",
     "resume",
     "train",
@@ -60,8 +63,14 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'regard' has no attribute {name!r}")
     import importlib
 
-    home = "regard.errors" if name.endswith("Error") or name == "Interrupted" else "regard.api"
-    return getattr(importlib.import_module(home), name)
+    return getattr(importlib.import_module(home(name)), name)
+
+
+def home(name: str) -> str:
+    """The module that a public name comes from."""
+    if name in ("Comparison", "compare"):
+        return "regard.lab.compare.make"
+    return "regard.errors" if name.endswith("Error") or name == "Interrupted" else "regard.api"
 
 
 def __dir__() -> list[str]:

@@ -24,6 +24,7 @@ from regard.errors import Interrupted, MissingError, RegardError, UsageError
 
 if TYPE_CHECKING:
     from regard.data.guess import Configured
+    from regard.data.read import Columns
     from regard.tasks.task import Evaluation, Wish
     from regard.trained import Trained
     from regard.training.transfer import Body
@@ -351,24 +352,34 @@ def score(
     images: Images = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     precision: Precision = "fp32",
+    other: Annotated[
+        str | None, typer.Option("--against", metavar="MODEL", help="Another model: a paired test.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Metrics with 95 % intervals on a file.
+    """Metrics with 95 % intervals on a file; against a second model, a paired test.
 
     \b
     regard score model dates-test.tsv
     regard score model dates-test.tsv --beam 5 --json
+    regard score model dates-test.tsv --against other-model
     """
-    from dataclasses import replace
-
     from regard.trained import Trained
 
-    loaded = Trained.load(model, precision)
-    loaded = loaded if images is None else loaded.with_images(images)
-    usual = loaded.task.columns()
-    columns = replace(usual, source=tuple(source.split(",")) if source else usual.source, target=target or usual.target)
-    found = loaded.score(file, beam, skip_bad, columns)
-    print(json.dumps(evaluation_dict(found)) if as_json else evaluation_text(found))
+    paths = [model] if other is None else [model, other]
+    loaded = [Trained.load(path, precision) for path in paths]
+    loaded = loaded if images is None else [each.with_images(images) for each in loaded]
+    columns = asked_columns(loaded[0], source, target) if source or target else None
+    if other is None:
+        found = loaded[0].score(file, beam, skip_bad, columns)
+        print(json.dumps(evaluation_dict(found)) if as_json else evaluation_text(found))
+        return
+    from regard.lab.compare.against import against, render
+
+    first, second = loaded
+    names = (first.name, second.name) if first.name != second.name else (model, other)
+    test = against(first, second, file, beam, skip_bad, columns, names)
+    print(json.dumps(test.as_dict(), ensure_ascii=False) if as_json else render(test))
 
 
 @app.command()
@@ -523,6 +534,48 @@ def anatomy(
 
 
 @app.command()
+@quietly()
+def compare(
+    file: Annotated[str, typer.Argument(help="A file, a folder of pictures, or two parallel files: a.en,a.de")],
+    test: Annotated[str | None, typer.Argument(help="Examples to be judged on; else those that are held out.")] = None,
+    presets: Annotated[str, typer.Option(help="Two or more, such as rnn,rnn-attention,transformer.")] = "",
+    out: Annotated[str, typer.Option("-o", help="Folder for the runs and the page.")] = "compare",
+    seeds: Annotated[int, typer.Option(min=1, max=1000, help="Runs of each preset.")] = 3,
+    minutes: Annotated[
+        float | None, typer.Option(help="Minutes at most for each run. Default: 10, where no steps are named.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Updates at most for each run.")] = None,
+    valid: Annotated[str | None, typer.Option(help="Validation file; without one, some examples are held out.")] = None,
+    task: TaskName = None,
+    seed: Annotated[int, typer.Option(min=0, help="Of the first run of each preset; the next have the next.")] = 0,
+    settings: Set = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+) -> None:
+    """Presets side by side on one file, honestly.
+
+    Same split, same tokens, same budget. A table here, compare.html and compare.json in the folder; every run is a
+    model in it, PRESET-SEED. What has finished there is not trained again, and what was interrupted goes on.
+
+    \b
+    regard compare dates.tsv dates-test.tsv --presets rnn,rnn-attention,transformer -o ladder
+    regard compare dates.tsv --presets rnn,transformer --seeds 1 --steps 500
+    """
+    known_task(task)
+    if not presets.strip(" ,"):
+        raise UsageError("--presets: expected two or more, such as rnn,transformer; regard presets lists them")
+    from regard.lab.compare.make import HTML, make
+    from regard.lab.compare.plan import Asked
+    from regard.lab.compare.show import render
+
+    names = tuple(name.strip() for name in presets.split(",") if name.strip())
+    asked = Asked(file, names, test, valid, seeds, seed, minutes, steps, task, tuple(settings or ()))
+    found = make(asked, Path(out), quiet, "regard " + shlex.join(sys.argv[1:]))
+    print(json.dumps(found.as_dict(), ensure_ascii=False) if as_json else render(found))
+    note(f"{Path(out) / HTML}: open it in a browser; each folder beside it is a model, as {names[0]}-{seed}")
+
+
+@app.command()
 def laws(
     model: Annotated[str, typer.Argument(help="A model folder.")],
     seed: Annotated[int, typer.Option(help="Of the random sources.")] = 0,
@@ -653,6 +706,14 @@ def known_task(name: str | None) -> str:
     if name is not None and name not in config.TASKS:
         raise UsageError(f"--task {name}{config.nearest(name, config.TASKS)}: expected {', '.join(config.TASKS)}")
     return name or ""
+
+
+def asked_columns(loaded: "Trained", source: str | None, target: str | None) -> "Columns":
+    """The columns that a model was trained on, but for those that are named."""
+    from dataclasses import replace
+
+    usual = loaded.task.columns()
+    return replace(usual, source=tuple(source.split(",")) if source else usual.source, target=target or usual.target)
 
 
 def configured(

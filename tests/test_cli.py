@@ -6,6 +6,7 @@ import io
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,8 +24,8 @@ from regard.errors import RegardError, UsageError
 from regard.lab import laws
 from regard.trained import Trained
 
-VERBS = ["anatomy", "check", "demo", "embed", "laws", "look", "port", "presets", "report", "resume", "run", "score",
-         "search", "serve", "task", "train"]  # fmt: skip
+VERBS = ["anatomy", "check", "compare", "demo", "embed", "laws", "look", "port", "presets", "report", "resume", "run",
+         "score", "search", "serve", "task", "train"]  # fmt: skip
 HEAVY = ["torch", "numpy", "fastapi", "hypercorn", "matplotlib", "tokenizers", "sacrebleu", "babel",
          "regard.config"]  # pydantic is typer's own  # fmt: skip
 
@@ -688,6 +689,43 @@ def test_score(regard: Regard, refused: Callable[..., str], copy_folder: Path, c
     assert found["metrics"]["exact"]["low"] <= found["metrics"]["exact"]["value"] <= found["metrics"]["exact"]["high"]
     assert {"loss", "perplexity", "token_accuracy_forced", "token_accuracy_free", "exposure_gap"} <= found.keys()
     refused(66, "score", copy_folder, tmp_path / "none.tsv")
+
+
+def test_score_against_another_model(
+    regard: Regard, refused: Callable[..., str], copy_folder: Path, copy_file: Path, tmp_path: Path
+) -> None:
+    other = Path(shutil.copytree(copy_folder, tmp_path / "other"))
+    done = regard("score", copy_folder, copy_file, "--against", other, "--beam", "1")
+    assert done.code == 0
+    assert "right (exact): both" in done.out
+    assert "difference: model less other" in done.out
+    found = json.loads(regard("score", copy_folder, copy_file, "--against", copy_folder, "--json").out)
+    assert found["metrics"]["exact"]["p_value"] == 1
+    assert found["models"] == [str(copy_folder)] * 2
+    assert found["differ"] == []
+    refused(66, "score", copy_folder, copy_file, "--against", tmp_path / "none")
+
+
+def test_compare(
+    regard: Regard, refused: Callable[..., str], copy_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    words = ["--set", "encoder.width=16", "--set", "decoder.width=16", "--seeds", "1", "--steps", "2"]
+    done = regard("compare", copy_file, copy_file, "--presets", "rnn,transformer", "-o", "both", *words)
+    assert done.code == 0
+    assert "2 presets × 1 seed" in done.out
+    assert "run 2 of 2: transformer, seed 0; all of them: " in done.err
+    assert "compare.html" in done.err
+    again = regard(
+        "compare", copy_file, copy_file, "--presets", "rnn,transformer", "-o", "both", *words, "--json", "-q"
+    )
+    assert [row["preset"] for row in json.loads(again.out)["rows"]] == ["rnn", "transformer"]
+    assert "run 1" not in again.err
+    assert "expected two or more" in refused(2, "compare", copy_file)
+    assert "expected at least two" in refused(2, "compare", copy_file, "--presets", "rnn")
+    assert "needs a decoder" in refused(2, "compare", copy_file, "--presets", "rnn,encoder", "-o", "no")
+    assert "no such file" in refused(66, "compare", tmp_path / "none.tsv", "--presets", "rnn,conv", "-o", "no", *words)
+    assert not (tmp_path / "no").exists()
 
 
 def test_laws_hold(regard: Regard, copy_folder: Path) -> None:

@@ -48,7 +48,7 @@ def shortened(command: str) -> str:
     command = command.replace("127.0.0.1:8000", f"127.0.0.1:{PORT}").replace("curl -s ", "curl -sf ")
     if re.search(r"\bregard serve\b", command):
         return f"{command} --port {PORT}"
-    if re.search(r"\bregard (train|demo)\b", command):
+    if re.search(r"\bregard (train|demo|compare)\b", command):
         return command + SHORT
     return command.replace("-n 10000", "-n 300").replace("-n 1000", "-n 40")
 

@@ -42,7 +42,7 @@ TOKENS = 1 << 20  # … and tokens of running text, about
 
 Known = Tokenizer | Vocabulary | None  # tokens that are not learnt: the source's, or those of both sides
 
-__all__ = ["Part", "Prepared", "changed", "hashes", "held_out", "missing", "prepare", "reopen"]
+__all__ = ["Part", "Prepared", "changed", "columns_of", "hashes", "held_out", "missing", "prepare", "reopen"]
 
 
 @dataclass(frozen=True)
@@ -234,13 +234,7 @@ def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> t
     """The examples to train on, those to validate with, and notes."""
     if c.task == "generate" and is_running(path, c.data.source):
         return text_sides(c, path, valid_path, store)
-    columns = Columns(
-        c.data.source,
-        None if c.task in ("fill", "generate") else c.data.target,
-        within=c.task == "extract",
-        tagged=c.task == "tag",
-    )
-    division = Division()
+    columns, division = columns_of(c), Division()
     table = spool(path, store / "train.spool", columns, c.data.skip_bad, None if valid_path else division.add)
     if table.target_name in table.source_names:
         raise ConfigError(f"data.target: the column {table.target_name} is read as a source too")
@@ -249,6 +243,12 @@ def sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> t
     other = spool(valid_path, store / "valid.spool", columns, c.data.skip_bad)
     everything = [Side(each, frozenset(), False, len(each)) for each in (table, other)]
     return everything[0], everything[1], table.notes + other.notes + overlap(table, other)
+
+
+def columns_of(c: config.Config) -> Columns:
+    """What a run of this config reads of a table."""
+    target = None if c.task in ("fill", "generate") else c.data.target
+    return Columns(c.data.source, target, within=c.task == "extract", tagged=c.task == "tag")
 
 
 def text_sides(c: config.Config, path: str, valid_path: str | None, store: Path) -> tuple[Side, Side, list[str]]:

@@ -1,4 +1,4 @@
-"""What the page draws, as plain values, in; one HTML file that holds the page and asks for nothing else out."""
+"""What the page draws, as plain values, or the body of a still one in; one HTML file that asks for nothing else out."""
 
 import base64
 import hashlib
@@ -25,6 +25,21 @@ TEMPLATE = """<!doctype html>
 </html>
 """
 
+STILL = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{style}</style>
+</head>
+<body>
+{body}
+</body>
+</html>
+"""
+
 
 def page(data: dict[str, Any], title: str) -> str:
     """The file. Nothing in it is loaded from elsewhere, and its policy allows no script but its own."""
@@ -34,6 +49,13 @@ def page(data: dict[str, Any], title: str) -> str:
     return TEMPLATE.format(
         policy=html.escape(policy), title=html.escape(title[:120]), style=style, data=inlined(data), script=script
     )
+
+
+def still(body: str, title: str, more: str = "") -> str:
+    """A file with the style of the page, some `more` of it and no script at all: what is in it does not move."""
+    style = asset("app.css") + more
+    policy = f"default-src 'none'; style-src '{fingerprint(style)}'; base-uri 'none'; form-action 'none'"
+    return STILL.format(policy=html.escape(policy), title=html.escape(title[:120]), style=style, body=body)
 
 
 def asset(name: str) -> str:

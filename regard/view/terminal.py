@@ -104,6 +104,14 @@ def shade(weight: float) -> str:
     return INK[min(len(INK) - 1, int(weight * len(INK)))]
 
 
+def table(rows: Sequence[Sequence[str]]) -> str:
+    """Lines of cells: the first column to the left, all others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [[cell.rjust(width) if place else cell.ljust(width) for place, (cell, width) in
+              enumerate(zip(row, widths, strict=True))] for row in rows]  # fmt: skip
+    return "\n".join("  ".join(line).rstrip() for line in lines)
+
+
 # ── how it goes ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
