@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from regard.lab.compare import show
-from regard.lab.compare.measure import Comparison, Row
+from regard.lab.compare.measure import Comparison, Row, Spread
 from regard.view.chart import Axes, Line, Point, chart
 from regard.view.html import still
 
@@ -21,28 +21,37 @@ STYLE = """
 .compared .told { color: var(--changed); }
 .compared tr > :last-child { padding-inline-end: 0; }
 .chapter > .hint { max-width: 760px; margin-top: 10px; }
-.bars { display: block; width: 100%; max-width: 860px; height: auto; }
-.bars .name { font-size: 14px; fill: var(--text); }
-.bars .value { font-size: 14px; fill: var(--text); font-weight: 650; }
-.bars .between { font-size: 12px; fill: var(--muted); }
-.bars .rule { stroke: var(--rule); }
-.bars .spread { stroke: var(--ink); stroke-width: 4; opacity: 0.4; stroke-linecap: round; }
-.bars .spot { fill: var(--ink); }
-.bars .run { fill: none; stroke: var(--ink); opacity: 0.7; }
-@media (max-width: 700px) { .bars .name, .bars .value { font-size: 22px; } .bars .between { font-size: 19px; } }
-@media (max-width: 700px) { .main { padding: 12px 16px 32px; } h1 { font-size: 26px; } }
+.ranking { display: grid; gap: 2px; max-width: 900px; }
+.ranked { display: grid; grid-template-columns: 170px minmax(120px, 1fr) 190px; gap: 4px 24px; align-items: center; }
+.ranked { padding: 5px 0; font-variant-numeric: tabular-nums; }
+.ranked b { font-weight: 650; font-size: 17px; }
+.ranked .name { font-weight: 600; overflow-wrap: anywhere; }
+.lane { width: 100%; height: 18px; display: block; overflow: visible; }
+.lane .rule { stroke: var(--rule); }
+.lane .spread { stroke: var(--ink); stroke-width: 5; opacity: 0.35; stroke-linecap: round; }
+.lane .spot { stroke: var(--ink); stroke-width: 13; stroke-linecap: round; }
+.lane .run { stroke: var(--ink); stroke-width: 1.5; opacity: 0.8; }
+.lane * { vector-effect: non-scaling-stroke; }
+.plot .chart { min-width: 520px; max-width: 760px; }
+@media (max-width: 700px) {
+  .main { padding: 12px 16px 32px; }
+  h1 { font-size: 26px; }
+  .compared tbody th { white-space: normal; min-width: 8em; }
+  .ranked { grid-template-columns: minmax(0, 1fr) auto; padding: 8px 0; }
+  .lane { grid-column: 1 / -1; grid-row: 2; }
+}
 """
-WIDTH, LINE = 860, 44  # of the picture of scores, and the height of a preset in it
-TRACK = (220, 560)  # where its scale begins and ends
+WIDTH = 1000  # of the track that a score stands on, in units of its own
+TITLED = 4  # presets that are all named in the title
 
 
 def page(c: Comparison) -> str:
     """The file."""
-    names = ", ".join(row.preset for row in c.rows)
+    names = ", ".join(row.preset for row in c.rows) if len(c.rows) <= TITLED else f"{len(c.rows)} presets side by side"
     chapters = [
         chapter(f"Score: {c.metric}", scores(c), hint(f"{capital(show.meaning(c))}, on {show.judged_on(c)}."
-                f"{' Circles are single runs.' if len(c.seeds) > 1 else ''}")),
-        chapter("Which differ", table(show.test_head(), [show.test_cells(each) for each in c.tests], told=4),
+                f"{' Thin strokes are single runs.' if len(c.seeds) > 1 else ''}")),
+        chapter("Which differ", table(show.test_head(), show.tests(c), told=1),
                 hint("Paired bootstrap on the same examples, p-values corrected by Holm for the number of tests.")),
         lengths(c),
         chapter("Cost", table(*cost(c)), *(hint(f"{capital(line)}.") for line in show.explained(c))),
@@ -74,7 +83,9 @@ def table(top: Sequence[str], rows: Sequence[Sequence[str]], told: int = -1, bes
     for number, row in enumerate(rows):
         cells = [f'<th scope="row">{escape(row[0])}</th>']
         for place, cell in enumerate(row[1:], 1):
-            kind = "told" if place == told and cell == "differ" else "best" if (best or {}).get(place) == number else ""
+            kind = (
+                "told" if place == told and cell != show.ALIKE else "best" if (best or {}).get(place) == number else ""
+            )
             cells.append(f"<td{f' class={chr(34)}{kind}{chr(34)}' if kind else ''}>{escape(cell)}</td>")
         made.append(f"<tr>{''.join(cells)}</tr>")
     body = "".join(made)
@@ -90,30 +101,28 @@ def scores(c: Comparison) -> str:
     """Each preset on a line of its own, all on one scale: the mean, its interval, and the single runs."""
     spreads = [row.scores[c.metric] for row in c.rows]
     every = [value for each in spreads for value in (each.value, each.low, each.high, *each.runs) if value is not None]
-    low, high = min(every), max(every)
-    low, high = (low - 1, high + 1) if high == low else (low, high)
+    low, width = min(every), (max(every) - min(every)) or 1.0
+    rows = [ranked(row.preset, each, low, width) for row, each in zip(c.rows, spreads, strict=True)]
+    return f'<div class="ranking">{"".join(rows)}</div>'
 
-    def at(value: float) -> float:
-        return TRACK[0] + (value - low) / (high - low) * (TRACK[1] - TRACK[0])
 
-    parts = []
-    for number, (row, each) in enumerate(zip(c.rows, spreads, strict=True)):
-        y = LINE * number + LINE / 2
-        single = ", ".join(f"{run:.2f}" for run in each.runs)
-        said = f"{row.preset}: {c.metric} {show.with_interval(each)}; runs {single}"
-        name = f'<text class="name" x="0" y="{y}" dominant-baseline="central">{escape(row.preset)}</text>'
-        parts.append(f"<g><title>{escape(said)}</title>{name}"
-                     f'<line class="rule" x1="{TRACK[0]}" x2="{TRACK[1]}" y1="{y}" y2="{y}"/>')  # fmt: skip
-        if each.low is not None and each.high is not None:
-            parts.append(f'<line class="spread" x1="{at(each.low):.1f}" x2="{at(each.high):.1f}" y1="{y}" y2="{y}"/>')
-        parts += [f'<circle class="run" cx="{at(run):.1f}" cy="{y}" r="4"/>' for run in each.runs if len(each.runs) > 1]
-        value, _, between = show.with_interval(each).partition(" ")
-        parts.append(f'<circle class="spot" cx="{at(each.value):.1f}" cy="{y}" r="6"/>'
-                     f'<text class="value" x="{TRACK[1] + 24}" y="{y}" dominant-baseline="central">{value} '
-                     f'<tspan class="between">{between}</tspan></text></g>')  # fmt: skip
-    label = "; ".join(f"{row.preset} {show.with_interval(row.scores[c.metric])}" for row in c.rows)
-    return (f'<svg class="bars" viewBox="0 0 {WIDTH} {LINE * len(c.rows)}" role="img" '
-            f'aria-label="{escape(label, quote=True)}">{"".join(parts)}</svg>')  # fmt: skip
+def ranked(preset: str, spread: Spread, low: float, width: float) -> str:
+    """A point is a line of no length with round ends, which keeps its shape however wide the track is drawn."""
+
+    def line(kind: str, first: float, last: float, y: tuple[float, float] = (9, 9)) -> str:
+        a, b = (WIDTH * (value - low) / width for value in (first, last))
+        return f'<line class="{kind}" x1="{a:.1f}" x2="{b:.1f}" y1="{y[0]}" y2="{y[1]}"/>'
+
+    between = [] if spread.low is None or spread.high is None else [line("spread", spread.low, spread.high)]
+    single = [line("run", run, run, (1, 17)) for run in spread.runs] if len(spread.runs) > 1 else []
+    parts = [line("rule", low, low + width), *between, *single, line("spot", spread.value, spread.value)]
+    value, _, interval = show.with_interval(spread).partition(" ")
+    runs = ", ".join(f"{run:.2f}" for run in spread.runs)
+    said = escape(f"{preset}: {show.with_interval(spread)}; runs {runs}", quote=True)
+    lane = (f'<svg class="lane" viewBox="0 0 {WIDTH} 18" preserveAspectRatio="none" role="img" '
+             f'aria-label="{said}"><title>{said}</title>{"".join(parts)}</svg>')  # fmt: skip
+    figures = f'<span class="figures"><b>{value}</b> <span class="hint">{interval}</span></span>'
+    return f'<div class="ranked"><span class="name">{escape(preset)}</span>{lane}{figures}</div>'
 
 
 def others(c: Comparison) -> str:
@@ -136,7 +145,7 @@ def lengths(c: Comparison) -> str:
     axes = Axes(f"{c.metric} by source length", "source tokens", c.metric, below)
     drawn = chart(axes, [Line(row.preset, points(row, c.metric)) for row in c.rows])
     top = ["source tokens", "examples", *(row.preset for row in c.rows)]
-    figure = f'<div class="plots"><figure class="plot">{drawn}</figure></div>'
+    figure = f'<figure class="plot wide">{drawn}</figure>'
     words = ("Groups hold about as many examples each; whiskers are 95 % intervals. Where all that is known of a "
              "source passes through one vector, long sources come out worse: the bottleneck.")  # fmt: skip
     return chapter(f"{capital(c.metric)} by source length", figure, table(top, show.length_cells(c)), hint(words))

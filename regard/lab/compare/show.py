@@ -4,7 +4,9 @@ from regard.data.read import escape
 from regard.lab.compare.measure import BEAM, BOOTSTRAP, Comparison, Row, Spread, Test
 from regard.view.terminal import table
 
-CERTAIN = 0.05  # a corrected p-value below this is marked
+CERTAIN = 0.05  # from a corrected p-value below this on, two presets are told apart
+ALIKE = "not told apart"
+BESIDE = 4  # presets whose scores by length stand side by side
 
 
 def render(c: Comparison) -> str:
@@ -55,13 +57,23 @@ def preset_cells(row: Row, metric: str) -> list[str]:
 
 
 def test_head() -> list[str]:
-    return ["first – second", "difference (95 %)", "p", "p after Holm", ""]
+    return ["first – second", "", "difference (95 %)", "p", "p after Holm"]
 
 
-def test_cells(test: Test) -> list[str]:
+def tests(c: Comparison) -> list[list[str]]:
+    return [test_cells(each, c.higher_is_better) for each in c.tests]
+
+
+def test_cells(test: Test, higher_is_better: bool) -> list[str]:
     between = "" if test.low is None else f" ({test.low:+.2f} – {test.high:+.2f})"
-    return [f"{test.first} – {test.second}", f"{test.difference:+.2f}{between}", f"{test.p_value:.4f}",
-            f"{test.corrected:.4f}", "differ" if test.corrected < CERTAIN else "not told apart"]  # fmt: skip
+    return [f"{test.first} – {test.second}", verdict(test, higher_is_better), f"{test.difference:+.2f}{between}",
+            f"{test.p_value:.4f}", f"{test.corrected:.4f}"]  # fmt: skip
+
+
+def verdict(test: Test, higher_is_better: bool) -> str:
+    if test.corrected >= CERTAIN:
+        return ALIKE
+    return f"{test.first if (test.difference > 0) == higher_is_better else test.second} is better"
 
 
 def length_cells(c: Comparison) -> list[list[str]]:
@@ -97,14 +109,15 @@ def presets(c: Comparison) -> str:
 
 def pairs(c: Comparison) -> str:
     how = f"paired bootstrap on the same examples, {BOOTSTRAP.samples} resamples, p corrected by Holm for"
-    return f"{c.metric}, {how} {counted(len(c.tests), 'test')}\n" + table(
-        [test_head(), *(test_cells(each) for each in c.tests)]
-    )
+    return f"{c.metric}, {how} {counted(len(c.tests), 'test')}\n{table([test_head(), *tests(c)])}"
 
 
 def lengths(c: Comparison) -> str:
-    top = ["source tokens", "examples", *(row.preset for row in c.rows)]
-    return f"{c.metric} by source length\n" + table([top, *length_cells(c)])
+    """A few presets at a time."""
+    rows = [["source tokens", "examples", *(row.preset for row in c.rows)], *length_cells(c)]
+    parts = [table([[*row[:2], *row[2 + first : 2 + first + BESIDE]] for row in rows])
+             for first in range(0, len(c.rows), BESIDE)]  # fmt: skip
+    return f"{c.metric} by source length\n" + "\n\n".join(parts)
 
 
 def footnotes(c: Comparison) -> list[str]:
