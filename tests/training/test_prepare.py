@@ -10,7 +10,7 @@ from regard.data import builtin
 from regard.data.read import Example
 from regard.data.spool import spool
 from regard.errors import ConfigError, DataError
-from regard.training.prepare import FEWEST, HELD_OUT, MOST, Division, Prepared, prepare, rank, split
+from regard.training.prepare import FEWEST, HELD_OUT, MOST, Division, Prepared, held_out, prepare, rank, split
 
 pytestmark = pytest.mark.no_shapes  # there are none here, and the watch is slow
 
@@ -178,3 +178,27 @@ def test_image_errors_name_file_and_line(prepared: Prepare, tmp_path: Path, refe
         prepared(str(tmp_path / "c.tsv"), preset="caption", valid=str(tmp_path / "c.tsv"))
     assert str(caught.value).startswith(f"{tmp_path / 'c.tsv'}:5: image")
     assert found in str(caught.value)
+
+
+# ── tokens that are given, and what is held out read again ───────────────────────────────────────────────────────────
+
+
+def test_tokens_that_are_given_are_taken_as_they_are(write: Write, prepared: Prepare, tmp_path: Path) -> None:
+    given = prepared(write(rows(100))).vocabulary
+    other, c = write(rows(100).replace("s", "z"), "other.tsv"), config.resolve("transformer")
+    found = prepare(c, other, None, tmp_path / "other-store", given)
+    assert found.vocabulary is given
+    assert not any("unknown" in note for note in found.notes)
+    columns = write("".join(f"a{i}\tb{i}\tc{i}\n" for i in range(30)), "three.tsv")
+    c = config.resolve("rnn", None, ["data.source=['1', '2']", "data.target=3"])
+    with pytest.raises(ConfigError, match="for 1 source columns, found 2"):
+        prepare(c, columns, None, tmp_path / "third-store", given)
+
+
+def test_what_is_held_out_can_be_read_again(write: Write, prepared: Prepare) -> None:
+    path, words = write(rows(300) + f"{'s' * 50}\tt\n" * 3), ("data.max_source=20",)
+    made = prepared(path, *words)
+    again = held_out(made.config, made.vocabulary, path, None)
+    assert again.examples == list(made.valid.examples)
+    valid = write(rows(10, 500) + f"{'s' * 50}\tt\n", "valid.tsv")
+    assert len(held_out(made.config, made.vocabulary, path, valid).examples) == 10

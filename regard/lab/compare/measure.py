@@ -144,7 +144,7 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Judged:
-    """One run: its model and what came out on the examples."""
+    """One run: what came out on the examples, and the model of its preset's first seed."""
 
     run: Run
     model: Trained
@@ -159,7 +159,7 @@ def measure(plan: Plan, folder: Path, command: str, say: Say) -> Comparison:
     """Judges every run on the same examples, and sets side by side what is known of each preset."""
     asked, first = plan.asked, Trained.load(folder / plan.runs[0].name)
     table = examples_of(plan, first)
-    judged = [judge(run, folder, table, say) for run in plan.runs]
+    judged = judge_all(plan, folder, table, say)
     metric = deciding_metric(judged[0])
     presets = {preset: [each for each in judged if each.run.preset == preset] for preset in asked.presets}
     draws = {preset: drawn([each.found.tallies[metric] for each in runs], BOOTSTRAP, number)
@@ -210,6 +210,16 @@ def examples_of(plan: Plan, first: Trained) -> Table:
     return replace(table, examples=examples)
 
 
+def judge_all(plan: Plan, folder: Path, table: Table, say: Say) -> list[Judged]:
+    """Every run; of the models only those of the first seed are kept, which tell all that is not a score."""
+    judged: dict[str, list[Judged]] = {}
+    for run in plan.runs:
+        one = judge(run, folder, table, say)
+        before = judged.setdefault(run.preset, [])
+        before.append(replace(one, model=before[0].model, items=before[0].items) if before else one)
+    return [each for runs in judged.values() for each in runs]
+
+
 def judge(run: Run, folder: Path, table: Table, say: Say) -> Judged:
     model = Trained.load(folder / run.name)
     say(f"judging {run.name} on {len(table.examples):,} examples")
@@ -247,9 +257,12 @@ def spread(name: str, tallies: Sequence[Tally], made: Drawn) -> Spread:
     low, high = made.interval
     if is_share(name):
         right, count = made.rows.sum(axis=0).tolist()
-        at_least = wilson_interval(right, max(count, 1))
-        single = len(tallies) == 1 or low is None or high is None
-        low, high = at_least if single else (min(low or 0.0, at_least[0]), max(high or 0.0, at_least[1]))
+        least, most = wilson_interval(right, max(count, 1))
+        alone = len(tallies) == 1
+        low, high = (
+            least if low is None or alone else min(low, least),
+            most if high is None or alone else max(high, most),
+        )
     return Spread(made.value, low, high, tuple(tally.value for tally in tallies))
 
 
