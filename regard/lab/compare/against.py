@@ -19,7 +19,7 @@ from regard.score.tallies import Rights, all_right, compare, drawn, rights
 from regard.tasks.generate import Generate
 from regard.tasks.task import Evaluation, Item
 from regard.trained import Trained
-from regard.view.terminal import table
+from regard.view.terminal import p_text, table
 
 MOST = 5  # examples that are shown
 BOOTSTRAP = Bootstrap()
@@ -181,13 +181,13 @@ def render(found: Against) -> str:
     names = [escape(name)[:24] for name in found.names]
     head = ("", *names, "difference (95 %)", "p")
     rows = [(each.first.name, with_interval(each.first), with_interval(each.second), difference(each.paired),
-             f"{each.paired.p_value:.4f}") for each in found.differences]  # fmt: skip
+             p_text(each.paired.p_value)) for each in found.differences]  # fmt: skip
     how = f"paired bootstrap over examples, {BOOTSTRAP.samples} resamples"
     lines = [f"{found.examples} examples", table([head, *rows]), f"difference: {names[0]} less {names[1]}; {how}"]
     if (r := found.rights) is not None:
         alone = f"only {names[0]} {r.first} · only {names[1]} {r.second}"
         lines += ["", f"right ({found.judged_by}): both {r.both} · {alone} · neither {r.neither}; "
-                  f"McNemar's exact test: p {r.p_value:.4f}"]  # fmt: skip
+                  f"McNemar's exact test: p {p_text(r.p_value)}"]  # fmt: skip
     return "\n".join([*lines, *(line for each in found.shown for line in shown(each, names))])
 
 

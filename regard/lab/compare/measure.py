@@ -255,14 +255,13 @@ def scores(runs: Sequence[Judged], metric: str, known: Drawn) -> dict[str, Sprea
 def spread(name: str, tallies: Sequence[Tally], made: Drawn) -> Spread:
     """With an interval that is never narrower than Wilson's for a share: all right is not certainly all right."""
     low, high = made.interval
+    low = None if low is None else max(low, 0.0)  # seeds that lie far apart reach beyond what can be
     if is_share(name):
         right, count = made.rows.sum(axis=0).tolist()
         least, most = wilson_interval(right, max(count, 1))
         alone = len(tallies) == 1
-        low, high = (
-            least if low is None or alone else min(low, least),
-            most if high is None or alone else max(high, most),
-        )
+        low = least if low is None or alone else min(low, least)
+        high = most if high is None or alone else min(max(high, most), 100.0)
     return Spread(made.value, low, high, tuple(tally.value for tally in tallies))
 
 
@@ -395,5 +394,5 @@ def caveats(plan: Plan) -> list[str]:
         found.append("one seed: intervals and tests cover other examples, not other runs; --seeds 3 covers both")
     elif plan.asked.seeds < 5:
         found.append(f"{plan.asked.seeds} seeds tell little of how far runs lie apart: intervals are still rather too "
-                     "narrow")  # fmt: skip
+                     "narrow, and p-values too small")  # fmt: skip
     return found

@@ -18,7 +18,7 @@ STYLE = """
 .compared th:first-child, .compared td:first-child { text-align: start; }
 .compared tbody th { font-weight: 600; }
 .compared .best { font-weight: 650; }
-.compared .told { color: var(--changed); }
+.compared .told { font-weight: 650; }
 .compared tr > :last-child { padding-inline-end: 0; }
 .chapter > .hint { max-width: 760px; margin-top: 10px; }
 .ranking { display: grid; gap: 2px; max-width: 900px; }
@@ -32,7 +32,7 @@ STYLE = """
 .lane .spot { stroke: var(--ink); stroke-width: 13; stroke-linecap: round; }
 .lane .run { stroke: var(--ink); stroke-width: 1.5; opacity: 0.8; }
 .lane * { vector-effect: non-scaling-stroke; }
-.plot .chart { min-width: 520px; max-width: 760px; }
+.plot .chart { min-width: 520px; max-width: 620px; }
 @media (max-width: 700px) {
   .main { padding: 12px 16px 32px; }
   h1 { font-size: 26px; }

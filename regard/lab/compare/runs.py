@@ -102,7 +102,9 @@ def is_done(place: Path, run: Run) -> bool:
              for name in sorted(has.keys() | wants.keys()) if has.get(name) != wants.get(name)]  # fmt: skip
     if other:
         more = f" and {len(other) - TOLD} more" if len(other) > TOLD else ""
-        raise UsageError(f"{place}: holds a run with {', '.join(other[:TOLD])}{more}; choose another -o")
+        raise UsageError(
+            f"{place}: holds a run with {', '.join(other[:TOLD])}{more}; choose another -o, or ask for the same"
+        )
     return finished(place)
 
 

@@ -2,7 +2,7 @@
 
 from regard.data.read import escape
 from regard.lab.compare.measure import BEAM, BOOTSTRAP, Comparison, Row, Spread, Test
-from regard.view.terminal import table
+from regard.view.terminal import p_text, table
 
 CERTAIN = 0.05  # from a corrected p-value below this on, two presets are told apart
 ALIKE = "not told apart"
@@ -67,7 +67,7 @@ def tests(c: Comparison) -> list[list[str]]:
 def test_cells(test: Test, higher_is_better: bool) -> list[str]:
     between = "" if test.low is None else f" ({test.low:+.2f} – {test.high:+.2f})"
     return [f"{test.first} – {test.second}", verdict(test, higher_is_better), f"{test.difference:+.2f}{between}",
-            f"{test.p_value:.4f}", f"{test.corrected:.4f}"]  # fmt: skip
+            p_text(test.p_value), p_text(test.corrected)]  # fmt: skip
 
 
 def verdict(test: Test, higher_is_better: bool) -> str:
