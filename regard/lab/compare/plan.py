@@ -131,9 +131,10 @@ def refuse_test(asked: Asked, c: Config) -> None:
 def settled(asked: Asked) -> tuple[list[str], Configured]:
     """The words that all runs are configured with, and what `train` would choose for the file."""
     words = [*named_task(asked), *asked.words]
-    ground = configured(asked.data, None, None, [word for word in words if word.startswith(COMMON)])
+    common = [word for word in words if word.startswith(COMMON)]
+    ground = configured(asked.data, None, None, common)
     task = f"task={ground.config.task}"
-    own = [resolved(asked.data, preset, [task, *words]) for preset in asked.presets]
+    own = [resolved(asked.data, preset, [task, *common]) for preset in asked.presets]  # can it do the task at all?
     return [task, *token_words(ground.config, own), *limit_words(ground.config, own), *words], ground
 
 
