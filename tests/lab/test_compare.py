@@ -104,7 +104,7 @@ def test_speeds_steps_and_lengths(made: tuple[Comparison, Path]) -> None:
 def test_one_test_for_each_pair(made: tuple[Comparison, Path], copy_file: Path, tmp_path: Path) -> None:
     assert [(test.first, test.second) for test in made[0].tests] == [("rnn", "transformer")]
     assert made[0].tests[0].corrected == made[0].tests[0].p_value
-    three = quick(copy_file, tmp_path / "c", "rnn,rnn-attention,transformer", seeds=1, steps=1)
+    three = quick(copy_file, tmp_path / "c", "rnn,rnn-attention,transformer", seeds=1, steps=2)
     assert len(three.tests) == 3
     assert all(test.corrected >= test.p_value for test in three.tests)
     assert "one seed" in " ".join(three.notes)
