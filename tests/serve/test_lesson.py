@@ -60,7 +60,7 @@ def test_all_pages_are_gone_through_in_a_browser(start: Callable[..., Server], c
         for number, each in enumerate(lesson["pages"]):
             if number:
                 page.keyboard.press("ArrowRight")
-            expect(page.locator(".lesson h1")).to_have_text(each["title"])
+            expect(page.locator(".lesson h1")).to_have_text(each["title"], timeout=60_000)  # all its models are loaded
             expect(page.locator(".lesson .heading h2")).to_have_text(f"lesson/{each['name']}")
             expect(page.locator(".lesson .sentence")).to_have_count(3)
             expect(page.locator(".lesson .problem:visible")).to_have_count(0)
