@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 
 import numpy as np
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -16,13 +17,16 @@ from rich.text import Text
 
 from regard.data.read import escape
 from regard.view.change import SIGNS
-from regard.view.record import Derived, Record
-from regard.view.signs import shown
+from regard.view.record import Derived, Map, Record
 
 INK = " ░▒▓█"
+INKED = (0.05, 0.4, 0.6, 0.8)  # shares of the most from which on each of these is used
 BARS = "▁▂▃▄▅▆▇█"
 BAR = 20  # columns of a bar
 MOST = 12  # classes that are shown
+EDGE = 5  # columns of a target token
+ROOM = 20  # columns of the source at least, however narrow the terminal is …
+PANELS = 6  # … and so many times its width at most
 NOTABLE = 0.005  # probability of a rival that is named
 AGREES = 0.4  # rank correlation from which two orders are alike
 NARROW = 100  # columns, below which the bar is half as long
@@ -30,38 +34,132 @@ NARROW = 100  # columns, below which the bar is half as long
 
 # ── who looked at what ───────────────────────────────────────────────────────────────────────────────────────────────
 
+READ_OFF = {  # where the answer of a model without a decoder comes from
+    "classify": "its label comes from what all states together are pooled to",
+    "tag": "each label comes from the state at the last piece of its word, which tells of the words around it too",
+    "fill": "what fills a hole comes from the state at its place, which tells of the tokens around it too",
+    "extract": "its piece comes from how likely the state at each token makes that the first or the last one",
+    "embed": "its vector comes from what all states together are pooled to",
+}
 
-def alignment(record: Record) -> str:
-    """Target below target, source across: the darker, the more it looked there."""
+
+def unseen(record: Record) -> str:
+    """Why there is nothing to show, as it is with this kind of model."""
+    if record.kind == "read":
+        told = READ_OFF.get(str(record.model.get("task")), "its answer comes from the states of what it read")
+        return f"this model has no attention, and no decoder: {told}"
+    if record.kind == "row":
+        return "this model has no attention: all it knows of what came before is the state it carries along"
+    return "this model has no attention: all it knows of the source is the state it starts from"
+
+
+def alignment(record: Record, width: int | None = None) -> str:
+    """Target below target, source across: the darker, the more it looked there. Of a picture, its places for each."""
     weights = record.alignment()
     if weights is None:
-        return "this model has no attention: all it knows of the source is the state it starts from"
-    columns = [shown(token) for token in record.source]
-    lines = ["       " + "".join(columns)]
-    for token, row, sure in zip(record.target, weights, record.probabilities, strict=True):
-        ink = "".join(shade(weight) * len(column) for weight, column in zip(row, columns, strict=True))
-        lines.append(f"{shown(token, 5):>5}  {ink}  {sure:.3f}")
-    return "\n".join(lines)
+        return unseen(record)
+    width, top = width or shutil.get_terminal_size().columns, float(weights.max(initial=0.0)) or 1.0
+    lines = pictured(record, weights / top, width) if record.picture else panels(record, weights / top, width)
+    light, dark = INKED[0] * top, INKED[-1] * top
+    told = f"{INK[-1]} is {dark:.3f} to {top:.3f}, the most of this map; {INK[1]} begins at {light:.3f}"
+    return "\n".join([*lines, told])
+
+
+def panels(record: Record, shares: Map, width: int) -> list[str]:
+    """As much of the source as is as wide as the terminal, then the rest below it; of very much, what matters most."""
+    columns, lines = record.labels("source"), [right(label, EDGE) for label in record.labels("target")]
+    room = max(width - EDGE - len("    0.000"), ROOM)
+    kept, told = looked_at_most(columns, shares, room * PANELS)
+    made: list[str] = [told] if told else []
+    for part in wrapped([columns[place] for place in kept], room):
+        places = [kept[number] for number in part]
+        made += [""] if len(made) > 1 else []
+        made.append(" " * (EDGE + 2) + "".join(columns[place] for place in places))
+        for line, row, sure in zip(lines, shares, record.probabilities, strict=True):
+            ink = "".join(shade(row[place]) * cell_len(columns[place]) for place in places)
+            made.append(f"{line}  {ink}  {sure:.3f}")
+    return made
+
+
+def looked_at_most(columns: Sequence[str], shares: Map, room: int) -> tuple[list[int], str]:
+    """The places of the source that are shown, and that others are not."""
+    kept, used = [], 0
+    for place in np.argsort(-shares.max(0), kind="stable").tolist():
+        used += cell_len(columns[place])
+        if used <= room:
+            kept.append(place)
+    if len(kept) == len(columns):
+        return sorted(kept), ""
+    return sorted(kept), f"the {len(kept)} of {len(columns)} tokens of the source that were looked at most:"
+
+
+def wrapped(columns: Sequence[str], room: int) -> list[list[int]]:
+    """Numbers of columns that fit side by side."""
+    parts: list[list[int]] = [[]]
+    used = 0
+    for number, column in enumerate(columns):
+        used += cell_len(column)
+        if used > room and parts[-1]:
+            parts.append([])
+            used = cell_len(column)
+        parts[-1].append(number)
+    return parts
+
+
+def pictured(record: Record, shares: Map, width: int) -> list[str]:
+    """The places of the picture once for each word, as many words side by side as there is room for."""
+    assert record.picture is not None
+    rows, across = record.picture.rows, record.picture.columns
+    wide = max(2 * across, len("0.000 ") + 6)
+    count = max(1, (width + 3) // (wide + 3))
+    words = [f"{sure:.3f} {label}" for label, sure in zip(record.labels("target"), record.probabilities, strict=True)]
+    made: list[str] = []
+    for start in range(0, len(words), count):
+        some = range(start, min(start + count, len(words)))
+        made += [""] if made else []
+        made.append("   ".join(set_cell_size(words[word], wide) for word in some).rstrip())
+        for row in range(rows):
+            cells = (shares[word, row * across : (row + 1) * across] for word in some)
+            made.append(" │ ".join("".join(2 * shade(cell) for cell in each).ljust(wide) for each in cells))
+    return made
+
+
+def right(label: str, width: int) -> str:
+    """The label at the right of so many columns, cut to them."""
+    return " " * (width - cell_len(label)) + label if cell_len(label) <= width else set_cell_size(label, width)
 
 
 def looked(record: Record) -> str:
     """All that a terminal can show of a record: what was answered, how sure, and who looked at what."""
-    lines = [f"{escape(record.text)}  →  {escape(record.output)}  ({100 * record.answer.confidence:.1f} %)", ""]
+    sure = "" if record.model.get("task") == "embed" else f"  ({100 * record.answer.confidence:.1f} %)"
+    lines = [f"{escape(record.text)}  →  {escape(record.said)}{sure}", ""]
     if record.answer.chances:
         lines += [*bars([(label, chance) for label, chance in record.answer.chances[:MOST]]), ""]
+    elif record.carried:
+        lines += [*carrying(record)]
     elif record.at is not None:
         lines += [
             *(
-                f"{words_of(record, place):>16}  {shown(token, 16):16}  {sure:.3f}{rivals(record, place)}"
-                for place, (token, sure) in enumerate(zip(record.target, record.probabilities, strict=True))
+                f"{right(words_of(record, place), 16)}  {set_cell_size(label, 16)}  {sure:.3f}{rivals(record, place)}"
+                for place, (label, sure) in enumerate(zip(record.labels("target"), record.probabilities, strict=True))
             ),
             "",
         ]
     if record.target:
         lines.append(alignment(record))
-    if record.derived is not None:
+    if record.derived is not None and record.target:
         lines += ["", *derived(record, record.derived)]
     return "\n".join(lines)
+
+
+def carrying(record: Record) -> list[str]:
+    """Which words a vector goes by."""
+    most = max((word.weight for word in record.carried), default=0.0) or 1.0
+    lines = ["how far the vector moves without each word (1 − the cosine of the two vectors):"]
+    for word in record.carried:
+        ink = "█" * round(BAR * max(0.0, word.weight) / most)
+        lines.append(f"{right(escape(record.text[word.start : word.end]), 16)}  {ink:{BAR}}  {word.weight:.3f}")
+    return lines
 
 
 def words_of(record: Record, place: int) -> str:
@@ -69,7 +167,7 @@ def words_of(record: Record, place: int) -> str:
     assert record.at is not None
     first, last = record.at[place]
     text = record.text[record.source[first].start : record.source[last].end]
-    return escape(text)[:16] or shown(record.source[last])
+    return escape(text) or record.labels("source")[last]
 
 
 def rivals(record: Record, place: int) -> str:
@@ -80,8 +178,8 @@ def rivals(record: Record, place: int) -> str:
 
 
 def bars(values: Sequence[tuple[str, float]]) -> list[str]:
-    width = max((len(escape(label)[:24]) for label, _ in values), default=0)
-    return [f"{escape(label)[:24]:>{width}}  {'█' * round(BAR * value):{BAR}}  {value:.3f}" for label, value in values]
+    width = min(24, max((cell_len(escape(label)) for label, _ in values), default=0))
+    return [f"{right(escape(label), width)}  {'█' * round(BAR * value):{BAR}}  {value:.3f}" for label, value in values]
 
 
 def derived(record: Record, found: Derived) -> list[str]:
@@ -89,8 +187,9 @@ def derived(record: Record, found: Derived) -> list[str]:
     lost = found.erasure.sum(0)
     most = max(float(np.abs(lost).max(initial=0.0)), 1e-9)
     lines = ["log probability that the answer loses without each token of the source:"]
-    lines += [f"{shown(token):>12}  {'█' * round(BAR * max(0.0, float(value)) / most):{BAR}}  {value:+.3f}"
-              for token, value in zip(record.source, lost, strict=True) if token.id not in SIGNS]  # fmt: skip
+    named = zip(record.labels("source"), record.source, lost, strict=True)
+    lines += [f"{right(label, 12)}  {'█' * round(BAR * max(0.0, float(value)) / most):{BAR}}  {value:+.3f}"
+              for label, token, value in named if token.id not in SIGNS]  # fmt: skip
     if (rank := found.agreement.get("erasure")) is not None:
         verdict = "so attention is no reason here" if rank < AGREES else "so attention tells much the same"
         lines.append(f"attention and erasure order the source with a rank correlation of {rank:.2f}: {verdict}")
@@ -100,8 +199,9 @@ def derived(record: Record, found: Derived) -> list[str]:
     return lines + ([f"mean log probability lost without a head: {', '.join(heads)}"] if heads else [])
 
 
-def shade(weight: float) -> str:
-    return INK[min(len(INK) - 1, int(weight * len(INK)))]
+def shade(share: float) -> str:
+    """Ink for a share of the most; a twentieth of it is seen."""
+    return INK[sum(share >= least for least in INKED)]
 
 
 # ── how it goes ──────────────────────────────────────────────────────────────────────────────────────────────────────
