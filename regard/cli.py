@@ -262,9 +262,11 @@ def train(
     words += token_words(tokens) if tokens is not None else []
     made, body = configured(file, preset, config_file, words + (settings or []), start_from)
     from regard.training.run import train as run_training
+    from regard.training.stop import process_seconds
 
     command = "regard " + shlex.join(sys.argv[1:])
-    _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why, body)
+    spent = process_seconds()
+    _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why, body, spent)
     tell_saved(out, made.config.task, found, quiet)
 
 
@@ -286,8 +288,9 @@ def resume(
         note(f"{model}: its training has finished; there is nothing to resume")
         return
     from regard.training.run import resume as resume_training
+    from regard.training.stop import process_seconds
 
-    trained, found = resume_training(model, quiet)
+    trained, found = resume_training(model, quiet, process_seconds())
     tell_saved(model, trained.config.task, found, quiet)
 
 
@@ -485,7 +488,7 @@ def look(
         typer.echo(terminal.looked(record))
         return
     record.save(out)
-    note(f"{out}: {record.text} → {record.output}")
+    note(f"{out}: {record.text} → {record.said}")
 
 
 @app.command()

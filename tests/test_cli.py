@@ -1060,3 +1060,23 @@ def test_report_from_the_command_line(regard: Regard, copy_folder: Path, copy_fi
     assert done.code == 0, done.err
     assert "open it in a browser" in done.err
     assert (tmp_path / "r.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_a_misspelt_task_is_heard_of_before_the_ending(refused: Callable[..., str], tmp_path: Path) -> None:
+    assert "no built-in task 'dtes' (did you mean dates?)" in refused(2, "task", "dtes", "-o", tmp_path / "x")
+
+
+@pytest.mark.parametrize("ending", [".svg", ".png", ".html", ".json"])
+def test_a_folder_that_is_not_there_is_named(
+    refused: Callable[..., str], copy_folder: Path, tmp_path: Path, ending: str
+) -> None:
+    said = refused(66, "look", copy_folder, "ab", "-o", tmp_path / "none" / f"x{ending}")
+    assert f"no folder {tmp_path / 'none'}" in said
+
+
+def test_what_was_guessed_is_told_as_such_after_an_error(
+    refused: Callable[..., str], copy_file: Path, tmp_path: Path
+) -> None:
+    said = refused(2, "train", copy_file, "-o", tmp_path / "m", "--set", "encoder.layers=x").splitlines()
+    assert said[0].startswith("error: ")
+    assert said[1].startswith("guessed before that: task ")

@@ -53,7 +53,7 @@ class Alphabets:
 
 @dataclass(frozen=True)
 class Survey:
-    """Pictures that were opened, how many are of which size, and those that can not be read."""
+    """Pictures that it was tried to open, how many are of which size, and those that can not be read."""
 
     opened: int
     of: int

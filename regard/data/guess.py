@@ -3,7 +3,7 @@
 Nothing here is an error: what can not be read is left to the reader, which says what is wrong with it. What is given
 by a flag, a setting or a config file is never guessed.
 
-    caption    a folder of pictures, or a column with paths of pictures, be they there or not: the reader names the missing
+    caption    a folder of pictures, or a column with paths of pictures, be they there or not
     generate   a text without columns, or a single column
     tag        as many target words as source words, of few kinds; or a token and its label on each line
     classify   few different targets, each of many examples
@@ -175,9 +175,7 @@ def tokens_to_fill(found: Sample, columns: Columns) -> tuple[str, str]:
         return "", ""
     rare = sum(count == 1 for count in often.values()) / often.total()
     tokens = "words" if rare <= RARE else "bpe"
-    told = (
-        "hardly a word comes once" if tokens == "words" else f"{100 * rare:.0f} % of the words come once, and are cut"
-    )
+    told = "hardly a word comes once" if tokens == "words" else f"{100 * rare:.0f} % of the words come once"
     return tokens, line_of_tokens(tokens, f"{mean:.1f} words a text, and {told}; a hole is one token")
 
 
@@ -430,7 +428,8 @@ def configured(
         made = (resolve or config.resolve)(preset, file, [*guessed, *given])
         return Configured(made, (*why, *config.idle(made, said)))
     except ConfigError as error:
-        raise ConfigError("\n".join([str(error), *(found.why[:1] if not task else [])])) from None
+        before = [f"guessed before that: {found.why[0]}"] if found.why and not task else []
+        raise ConfigError("\n".join([str(error), *before])) from None
 
 
 def refuse_pictures(path: str, found: Guess, task: str) -> None:

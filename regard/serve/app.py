@@ -5,7 +5,6 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from regard import __version__
@@ -162,7 +161,8 @@ def let_in(token: str) -> Response:
 
 def add_refusals(app: FastAPI) -> None:
     """Whatever goes wrong has the same form."""
-    asked: dict[str, type[BaseModel]] = {"/v1/run": RunRequest, "/v1/look": LookRequest, "/v1/search": SearchRequest}
+    asked = {"/v1/run": list(RunRequest.model_fields), "/v1/look": list(LookRequest.model_fields),
+             "/v1/search": list(SearchRequest.model_fields)}  # fmt: skip
     inside = {"sample": list(Sample.model_fields), "change": list(Change.model_fields)}
 
     async def refused(_: Request, error: Exception) -> Response:
@@ -171,8 +171,7 @@ def add_refusals(app: FastAPI) -> None:
 
     async def invalid(request: Request, error: Exception) -> Response:
         assert isinstance(error, RequestValidationError)
-        whole = asked.get(request.url.path)
-        known = {**inside, "body": list(whole.model_fields) if whole else []}
+        known = {**inside, "body": asked.get(request.url.path, [])}
         return told(of_errors(error.errors(), error.body, known))
 
     async def framework(_: Request, error: Exception) -> Response:

@@ -60,6 +60,7 @@ from regard.training.update import out_of_memory
 from regard.view.terminal import console
 
 WARNING = "warning: "  # how a note begins that is more than a note
+REPORTING = 3.0  # seconds at least for card, curves, report and weights; or as many as the start of the command took
 MUCH = 20_000_000  # bytes of data that take longer than a person waits without a word
 
 
@@ -94,13 +95,14 @@ def train(
     notes: tuple[str, ...] = (),
     body: Body | None = None,
     tokens: Vocabulary | None = None,
+    spent: float = 0.0,
 ) -> tuple[Trained, Evaluation | None]:
     """Trains on a file as the config says; with `out`, leaves a folder there that can be resumed and, at last, run.
 
     `notes` tell how the config came about; what may surprise is said at once, and all of it stands on the card. With a
     `body`, the run starts from the weights of a trained model, and keeps its tokens; with `tokens`, none are learnt.
 
-    Of several processes only the first has scores to give.
+    Of several processes only the first has scores to give. `spent` are seconds that count as taken already.
     """
     device(c.train)
     deciding(c)  # what can not end well is refused before the data are read
@@ -108,7 +110,7 @@ def train(
         raise ConfigError("train.freeze: there is nothing to keep as it is without --from MODEL")
     folder = None if out is None else Path(out)
     refuse_eventless(c.train, folder)
-    with gathered() as team, stopping(team.many) as stop, ExitStack() as stack:
+    with gathered() as team, stopping(team.many, spent) as stop, ExitStack() as stack:
         scene = Scene(folder, team, stop, quiet, notes if surprising(c, notes) else ())
         if folder is None and team.many:
             raise UsageError("several processes meet in a folder: name one with -o")
@@ -128,11 +130,15 @@ def train(
         return go(ready if team.first else opened(scene), scene)
 
 
-def resume(out: str | Path, quiet: bool = False) -> tuple[Trained, Evaluation | None]:
+def resume(out: str | Path, quiet: bool = False, spent: float = 0.0) -> tuple[Trained, Evaluation | None]:
     """Goes on where the run in this folder stopped, and ends as it would have ended. Needs nothing but the folder."""
     folder = Path(out)
     read_start(folder)
-    with gathered() as team, stopping(team.many) as stop, occupied(folder) if team.first else nullcontext():
+    with (
+        gathered() as team,
+        stopping(team.many, spent) as stop,
+        occupied(folder) if team.first else nullcontext(),
+    ):
         scene = Scene(folder, team, stop, quiet)
         return go(opened(scene), scene)
 
@@ -297,6 +303,7 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
         found = read(scene.folder / "checkpoints" / f"step-{step:08}", run, folders.shapes_of(model), frozen(model))
     standing = found.standing if found else Standing()
     stop.minutes = t.minutes if team.first else None
+    stop.writing = 0.0 if scene.folder is None else max(REPORTING, stop.clock.spent)
     stop.clock.before, stop.ending = standing.seconds, standing.ending
     plan = plan_of(ready.data)
     pace = Pace(plan, stop.clock, standing.step, standing.ending / (LAST + plan.scoring) or None, standing.last)

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import functional as F
@@ -15,9 +16,11 @@ from regard.errors import UsageError
 from regard.layers.tap import Off, without
 from regard.models.model import Model
 from regard.search.beam import Live
+from regard.tasks.embed import Embed
 from regard.tasks.generate import Generate
 from regard.tasks.task import Answer, Foresight, Item, Task, Token, Wish
 from regard.tasks.transduce import Transduce
+from regard.view.carry import carried
 from regard.view.change import SIGNS, STAYING, Change, erased
 from regard.view.record import Map, Node, Other, Picture, Record
 
@@ -48,6 +51,7 @@ def look(
         record,
         beam=None if seen is None else tree(task, item, seen, answer),
         picture=None if item.picture is None else Picture(item.picture, *grid),
+        carried=carried(task, model, item, source, text, change.off) if isinstance(task, Embed) else (),
         seconds={"search": searched - began, "look": time.perf_counter() - searched},
         change=None if change == Change() else change,
     ), item
@@ -69,7 +73,7 @@ def places(model: Model, item: Item) -> tuple[int, int]:
     if item.picture is None:
         return 1, 1
     with torch.inference_mode():
-        count = model.encode(torch.from_numpy(item.picture[None]).to(model.device)).mask_BS.shape[1]
+        count = model.encode(torch.from_numpy(np.stack([item.picture])).to(model.device)).mask_BS.shape[1]
     return square(count)
 
 

@@ -1,6 +1,7 @@
 """One frozen record of what was written for a source and what each token looked at; its views, and its files."""
 
 import base64
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,12 +14,12 @@ from regard.data.images import png
 from regard.data.plain import json_text
 from regard.data.read import escape
 from regard.data.tokens import CLASS
-from regard.errors import RegardError, UsageError
+from regard.errors import MissingError, RegardError, UsageError
 from regard.tasks.task import Answer, Token
 from regard.view import plot
 from regard.view.change import Change
 from regard.view.html import page
-from regard.view.signs import shown
+from regard.view.signs import labels
 
 Map = NDArray[np.float32]  # heads × queries × keys; or queries × keys
 AXES = ("source", "target", "written", "row")
@@ -27,6 +28,9 @@ Axes = tuple[str, str]  # what the queries of a map are, and its keys: two of th
 POINTER = "decoder.copy"  # the map of a copy head
 
 FORMAT = 1  # of a record as JSON
+FEW = 4  # numbers of a vector that are shown
+CLASSES = 10  # … and classes
+LONGEST = 24  # … and characters of a word
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,15 @@ class Picture:
     pixels: NDArray[np.float32]  # channels × height × width
     rows: int
     columns: int
+
+
+@dataclass(frozen=True)
+class Word:
+    """A piece of a text that became a vector, and how far the vector moves without it: 1 − the cosine of the two."""
+
+    start: int
+    end: int
+    weight: float
 
 
 @dataclass(frozen=True)
@@ -97,6 +110,7 @@ class Record:
     change: Change | None = None
     derived: Derived | None = None
     copied: tuple[float, ...] | None = None  # how much of each target token was left to copying, of models that copy
+    carried: tuple[Word, ...] = ()  # of a vector: what each word of the text is worth to it
 
     # ── maps ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -204,38 +218,67 @@ class Record:
             "seconds": dict(self.seconds),
             "change": None if self.change is None else self.change.as_json(),
             "derived": None if self.derived is None else derived_json(self.derived),
+            "carried": [plain(word) for word in self.carried],
         }  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """To a file of the kind its name says: .html for any browser, .png and .svg for pictures, .json for numbers."""
         place = Path(path)
+        if not place.parent.is_dir():
+            raise MissingError(f"{path}: no folder {place.parent}; make it first")
         match place.suffix.lower():
             case ".json":
                 write(place, json_text(self.as_json()) + "\n")
             case ".html":
-                write(place, page(self.as_json(packed=True), f"{self.text} → {self.output}"))
+                write(place, page(self.as_json(packed=True), f"{self.text} → {self.said}"))
             case ".png" | ".svg":
                 self.draw(place)
             case other:
                 raise UsageError(f"{path}: expected a name that ends in .html, .png, .svg or .json, found {other!r}")
 
+    @property
+    def said(self) -> str:
+        """The output in one line for a person: of a vector its first numbers, and how many there are."""
+        if self.model.get("task") != "embed":
+            return self.output
+        numbers = json.loads(self.output)
+        head = ", ".join(f"{number:.3f}" for number in numbers[:FEW])
+        return f"[{head}, …], a vector of {len(numbers)} numbers and length 1"
+
     def draw(self, path: Path) -> None:
         """The picture that says most: who looked at what; where nobody did, how sure each token was."""
-        columns, lines = [shown(token) for token in self.source], [shown(token) for token in self.target]
-        title, weights = escape(f"{self.text}  →  {self.output}"), self.alignment()
-        if weights is None:
-            plot.bars(lines, self.probabilities, title, path)
-        elif self.picture is not None:
-            plot.overlays(
-                self.picture.pixels, weights.reshape(-1, self.picture.rows, self.picture.columns), lines, path
-            )
-        else:
-            signs = {axis: [shown(token) for token in self.tokens(axis)] for axis in AXES}
-            sheets = [plot.Sheet(name, map, *(signs[axis] for axis in self.axes(name)))
-                      for name, map in self.maps.items()]  # fmt: skip
-            plot.alignment(
-                weights, lines, columns, title, path, sheets if sum(map(len, self.maps.values())) > 1 else []
-            )
+        weights, title = self.alignment(), plot.Title(escape(self.text), escape(self.said))
+        if self.picture is not None and weights is not None:
+            grids = weights.reshape(-1, self.picture.rows, self.picture.columns)
+            plot.overlays(self.picture.pixels, grids, labels(self.target, self.output), path)
+            return
+        signs = {axis: self.labels(axis) for axis in AXES}
+        heat = None if weights is None else plot.Sheet("", weights[None], signs["target"], signs["source"])
+        sheets = [plot.Sheet(name, map, *(signs[axis] for axis in self.axes(name)))
+                  for name, map in self.maps.items()]  # fmt: skip
+        alone = sum(map(len, self.maps.values())) <= 1
+        plot.looked(title, self.bars(), heat, [] if alone or heat is None else sheets, path)
+
+    def bars(self) -> plot.Bars | None:
+        """What is told beside attention, or in its place: each class, each word of a vector, each token."""
+        if self.answer.chances:
+            found = self.answer.chances[:CLASSES]
+            more = len(self.answer.chances) - len(found)
+            told = f"probability of each class{f', {more} less likely ones left out' if more else ''}"
+            return plot.Bars([escape(label) for label, _ in found], [chance for _, chance in found], told)
+        if self.carried:
+            words = [escape(self.text[word.start : word.end])[:LONGEST] for word in self.carried]
+            told = "1 − cosine with the whole, when the word is erased"
+            return plot.Bars(words, [word.weight for word in self.carried], told, None)
+        if self.target and self.alignment() is None:
+            return plot.Bars(self.labels("target"), self.probabilities, "probability of each token")
+        return None
+
+    def labels(self, axis: str) -> list[str]:
+        """The tokens of an axis in a few signs each."""
+        if axis == "row":
+            return [*self.labels("source"), *self.labels("written")]
+        return labels(self.tokens(axis), self.text if axis == "source" else self.output)
 
 
 def plain(each: Any) -> dict[str, Any]:

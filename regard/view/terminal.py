@@ -17,13 +17,17 @@ from rich.text import Text
 
 from regard.data.read import escape
 from regard.view.change import SIGNS
-from regard.view.record import Derived, Record
-from regard.view.signs import cut, left, right, shown
+from regard.view.record import Derived, Map, Record
+from regard.view.signs import cut, left, right
 
 INK = " ░▒▓█"
+INKED = (0.05, 0.4, 0.6, 0.8)  # shares of the most from which on each of these is used
 BARS = "▁▂▃▄▅▆▇█"
 BAR = 20  # columns of a bar
 MOST = 12  # classes that are shown
+EDGE = 5  # columns of a target token
+ROOM = 20  # columns of the source at least, however narrow the terminal is …
+PANELS = 6  # … and so many times its width at most
 NOTABLE = 0.005  # probability of a rival that is named
 AGREES = 0.4  # rank correlation from which two orders are alike
 NARROW = 100  # columns, below which the bar is half as long
@@ -31,39 +35,128 @@ NARROW = 100  # columns, below which the bar is half as long
 
 # ── who looked at what ───────────────────────────────────────────────────────────────────────────────────────────────
 
+READ_OFF = {  # where the answer of a model without a decoder comes from
+    "classify": "its label comes from what all states together are pooled to",
+    "tag": "each label comes from the state at the last piece of its word, which tells of the words around it too",
+    "fill": "what fills a hole comes from the state at its place, which tells of the tokens around it too",
+    "extract": "its piece comes from how likely the state at each token makes that the first or the last one",
+    "embed": "its vector comes from what all states together are pooled to",
+}
 
-def alignment(record: Record) -> str:
-    """Target below target, source across: the darker, the more it looked there."""
+
+def unseen(record: Record) -> str:
+    """Why there is nothing to show, as it is with this kind of model."""
+    if record.kind == "read":
+        told = READ_OFF.get(str(record.model.get("task")), "its answer comes from the states of what it read")
+        return f"this model has no attention, and no decoder: {told}"
+    if record.kind == "row":
+        return "this model has no attention: all it knows of what came before is the state it carries along"
+    return "this model has no attention: all it knows of the source is the state it starts from"
+
+
+def alignment(record: Record, width: int | None = None) -> str:
+    """Target below target, source across: the darker, the more it looked there. Of a picture, its places for each."""
     weights = record.alignment()
     if weights is None:
-        return "this model has no attention: all it knows of the source is the state it starts from"
-    columns = [left(shown(token), 1) for token in record.source]  # a mark alone has no width of its own
-    lines = ["       " + "".join(columns)]
+        return unseen(record)
+    width, top = width or shutil.get_terminal_size().columns, float(weights.max(initial=0.0)) or 1.0
+    lines = pictured(record, weights / top, width) if record.picture else panels(record, weights / top, width)
+    light, dark = INKED[0] * top, INKED[-1] * top
+    told = f"{INK[-1]} is {dark:.3f} to {top:.3f}, the most of this map; {INK[1]} begins at {light:.3f}"
+    return "\n".join([*lines, told])
+
+
+def panels(record: Record, shares: Map, width: int) -> list[str]:
+    """As much of the source as is as wide as the terminal, then the rest below it; of very much, what matters most."""
+    columns, lines = record.labels("source"), [right(label, EDGE) for label in record.labels("target")]
     copied = ["" if record.copied is None else f"  copied {share:.3f}" for share in record.copied or record.target]
-    for token, row, sure, share in zip(record.target, weights, record.probabilities, copied, strict=True):
-        ink = "".join(shade(weight) * cell_len(column) for weight, column in zip(row, columns, strict=True))
-        lines.append(f"{right(shown(token, 5), 5)}  {ink}  {sure:.3f}{share}")
-    return "\n".join(lines)
+    room = max(width - EDGE - len("    0.000"), ROOM)
+    kept, told = looked_at_most(columns, shares, room * PANELS)
+    made: list[str] = [told] if told else []
+    for part in wrapped([columns[place] for place in kept], room):
+        places = [kept[number] for number in part]
+        made += [""] if len(made) > 1 else []
+        made.append(" " * (EDGE + 2) + "".join(columns[place] for place in places))
+        for line, row, sure, share in zip(lines, shares, record.probabilities, copied, strict=True):
+            ink = "".join(shade(row[place]) * cell_len(columns[place]) for place in places)
+            made.append(f"{line}  {ink}  {sure:.3f}{share}")
+    return made
+
+
+def looked_at_most(columns: Sequence[str], shares: Map, room: int) -> tuple[list[int], str]:
+    """The places of the source that are shown, and that others are not."""
+    kept, used = [], 0
+    for place in np.argsort(-shares.max(0), kind="stable").tolist():
+        used += cell_len(columns[place])
+        if used <= room:
+            kept.append(place)
+    if len(kept) == len(columns):
+        return sorted(kept), ""
+    return sorted(kept), f"the {len(kept)} of {len(columns)} tokens of the source that were looked at most:"
+
+
+def wrapped(columns: Sequence[str], room: int) -> list[list[int]]:
+    """Numbers of columns that fit side by side."""
+    parts: list[list[int]] = [[]]
+    used = 0
+    for number, column in enumerate(columns):
+        used += cell_len(column)
+        if used > room and parts[-1]:
+            parts.append([])
+            used = cell_len(column)
+        parts[-1].append(number)
+    return parts
+
+
+def pictured(record: Record, shares: Map, width: int) -> list[str]:
+    """The places of the picture once for each word, as many words side by side as there is room for."""
+    assert record.picture is not None
+    rows, across = record.picture.rows, record.picture.columns
+    wide = max(2 * across, len("0.000 ") + 6)
+    count = max(1, (width + 3) // (wide + 3))
+    words = [f"{sure:.3f} {label}" for label, sure in zip(record.labels("target"), record.probabilities, strict=True)]
+    made: list[str] = []
+    for start in range(0, len(words), count):
+        some = range(start, min(start + count, len(words)))
+        made += [""] if made else []
+        made.append("   ".join(left(cut(words[word], wide), wide) for word in some).rstrip())
+        for row in range(rows):
+            cells = (shares[word, row * across : (row + 1) * across] for word in some)
+            made.append(" │ ".join("".join(2 * shade(cell) for cell in each).ljust(wide) for each in cells))
+    return made
 
 
 def looked(record: Record) -> str:
     """All that a terminal can show of a record: what was answered, how sure, and who looked at what."""
-    lines = [f"{escape(record.text)}  →  {escape(record.output)}  ({100 * record.answer.confidence:.1f} %)", ""]
+    sure = "" if record.model.get("task") == "embed" else f"  ({100 * record.answer.confidence:.1f} %)"
+    lines = [f"{escape(record.text)}  →  {escape(record.said)}{sure}", ""]
     if record.answer.chances:
         lines += [*bars([(label, chance) for label, chance in record.answer.chances[:MOST]]), ""]
+    elif record.carried:
+        lines += [*carrying(record)]
     elif record.at is not None:
         lines += [
             *(
-                f"{right(words_of(record, place), 16)}  {left(shown(token, 16), 16)}  {sure:.3f}{rivals(record, place)}"
-                for place, (token, sure) in enumerate(zip(record.target, record.probabilities, strict=True))
+                f"{right(words_of(record, place), 16)}  {left(label, 16)}  {sure:.3f}{rivals(record, place)}"
+                for place, (label, sure) in enumerate(zip(record.labels("target"), record.probabilities, strict=True))
             ),
             "",
         ]
     if record.target:
         lines.append(alignment(record))
-    if record.derived is not None:
+    if record.derived is not None and record.target:
         lines += ["", *derived(record, record.derived)]
     return "\n".join(lines)
+
+
+def carrying(record: Record) -> list[str]:
+    """Which words a vector goes by."""
+    most = max((word.weight for word in record.carried), default=0.0) or 1.0
+    lines = ["how far the vector moves without each word (1 − the cosine of the two vectors):"]
+    for word in record.carried:
+        ink = "█" * round(BAR * max(0.0, word.weight) / most)
+        lines.append(f"{right(escape(record.text[word.start : word.end]), 16)}  {ink:{BAR}}  {word.weight:.3f}")
+    return lines
 
 
 def words_of(record: Record, place: int) -> str:
@@ -71,7 +164,7 @@ def words_of(record: Record, place: int) -> str:
     assert record.at is not None
     first, last = record.at[place]
     text = record.text[record.source[first].start : record.source[last].end]
-    return cut(escape(text), 16) or shown(record.source[last])
+    return cut(escape(text), 16) or record.labels("source")[last]
 
 
 def rivals(record: Record, place: int) -> str:
@@ -93,8 +186,9 @@ def derived(record: Record, found: Derived) -> list[str]:
     lost = found.erasure.sum(0)
     most = max(float(np.abs(lost).max(initial=0.0)), 1e-9)
     lines = ["log probability that the answer loses without each token of the source:"]
-    lines += [f"{right(shown(token), 12)}  {'█' * round(BAR * max(0.0, float(value)) / most):{BAR}}  {value:+.3f}"
-              for token, value in zip(record.source, lost, strict=True) if token.id not in SIGNS]  # fmt: skip
+    named = zip(record.labels("source"), record.source, lost, strict=True)
+    lines += [f"{right(label, 12)}  {'█' * round(BAR * max(0.0, float(value)) / most):{BAR}}  {value:+.3f}"
+              for label, token, value in named if token.id not in SIGNS]  # fmt: skip
     if (rank := found.agreement.get("erasure")) is not None:
         verdict = "so attention is no reason here" if rank < AGREES else "so attention tells much the same"
         lines.append(f"attention and erasure order the source with a rank correlation of {rank:.2f}: {verdict}")
@@ -104,8 +198,9 @@ def derived(record: Record, found: Derived) -> list[str]:
     return lines + ([f"mean log probability lost without a head: {', '.join(heads)}"] if heads else [])
 
 
-def shade(weight: float) -> str:
-    return INK[min(len(INK) - 1, int(weight * len(INK)))]
+def shade(share: float) -> str:
+    """Ink for a share of the most; a twentieth of it is seen."""
+    return INK[sum(share >= least for least in INKED)]
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

@@ -2,15 +2,18 @@
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.check import Alphabets, Report, check
+from regard.data import builtin
+from regard.data.check import Alphabets, Report, check, with_guess
 from regard.data.doctor.repeats import Conflict, Overlap
 from regard.data.doctor.sheet import bars, render
-from regard.data.read import Example, Table
+from regard.data.guess import guess
+from regard.data.read import Example, Table, read
 
 
 def table(rows: Sequence[tuple[str, ...]], path: str = "pairs.tsv", notes: tuple[str, ...] = ()) -> Table:
@@ -126,3 +129,16 @@ def test_data_can_not_steer_the_terminal(rows: list[tuple[str, str]], path: str)
 
 def test_an_empty_table_does_not_break_it() -> None:
     assert "examples    0 (" in render(check(table([]), table([])))
+
+
+def test_pictures_that_can_not_be_opened_are_not_said_to_be(tmp_path: Path) -> None:
+    """And the characters of their names are nothing that is learnt."""
+    builtin.write("captions", 3, tmp_path / "c.tsv")
+    with open(tmp_path / "c.tsv", "a", encoding="utf-8") as file:
+        file.write("none.png\ta red dot\nlost.png\ta blue dot\n")
+    found = read(str(tmp_path / "c.tsv"))
+    text = render(with_guess(check(found), guess(found.path), found))
+    assert "3 opened, 2 can not be read" in text
+    assert "\nsource " not in text
+    assert "\ncharacters " not in text
+    assert "\ntarget " in text

@@ -3,12 +3,15 @@
 import contextlib
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
-from regard.training.stop import SIGNALS, Abandoned, Stop, stopping
+from regard.training.stop import SIGNALS, Abandoned, Clock, Stop, stopping
 
 
 def test_no_reason_to_stop() -> None:
@@ -121,3 +124,25 @@ def test_in_another_thread_only_the_clock_counts() -> None:
     thread.start()
     thread.join()
     assert found == ["the time is up"]
+
+
+def test_time_is_kept_back_for_the_report() -> None:
+    """A minute, ten seconds of scoring, five of writing; and never more than a quarter of all for the writing."""
+    stop = Stop(Clock(44.0))
+    stop.minutes, stop.ending, stop.writing = 1.0, 10.0, 5.0
+    assert not stop.time_is_up()
+    stop = Stop(Clock(45.1))
+    stop.minutes, stop.ending, stop.writing = 1.0, 10.0, 5.0
+    assert stop.time_is_up()
+    later = Stop(Clock(34.0))
+    later.minutes, later.ending, later.writing = 1.0, 10.0, 1000.0
+    assert not later.time_is_up()
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="this system does not tell when a process began")
+def test_the_seconds_of_a_process_begin_with_it() -> None:
+    """What was loaded before anybody could look at a clock is among them."""
+    script = "import time; time.sleep(0.3); from regard.training.stop import process_seconds; print(process_seconds())"
+    began = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert 0.3 <= float(done.stdout) <= time.monotonic() - began + 0.1

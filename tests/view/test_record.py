@@ -1,5 +1,6 @@
 """Records drawn: in the terminal, as SVG and PNG; and the curves of a run."""
 
+import re
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,15 +10,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from rich.cells import cell_len
 
 from regard.data.tokens import END
-from regard.tasks.task import Token
+from regard.tasks.task import Answer, Item, Token
 from regard.trained import Trained
-from regard.view import plot, terminal
+from regard.view import fonts, plot, terminal
 from regard.view.look import whole
-from regard.view.record import Record
+from regard.view.record import Picture, Record
+from tests.view.small import made
 
+TEXT = "{http://www.w3.org/2000/svg}text"
 SVG = "{http://www.w3.org/2000/svg}svg"
 DATE = b"<dc:date>"
 
@@ -123,7 +127,97 @@ def test_without_attention_it_says_so() -> None:
 def test_every_preset_can_be_shown(small_model: Callable[..., Trained], tmp_path: Path, preset: str) -> None:
     record = small_model(preset).look("abca")
     lines = terminal.alignment(record).splitlines()
-    assert len(lines) == (1 if record.alignment() is None else 1 + len(record.target))
+    assert len(lines) == (1 if record.alignment() is None else 2 + len(record.target))
+
+
+READ = [("classify", "its label"), ("tag", "each label"), ("fill", "what fills a hole"), ("extract", "its piece")]
+
+
+@pytest.mark.parametrize(("task", "told"), READ)
+def test_a_model_without_a_decoder_is_not_said_to_start_from_a_state(task: str, told: str) -> None:
+    record = replace(drawn(maps=False), kind="read", model={"task": task})
+    found = terminal.alignment(record)
+    assert f"no attention, and no decoder: {told} comes from" in found
+    assert "starts from" not in found
+    assert "starts from" in terminal.alignment(drawn(maps=False))
+    assert "carries along" in terminal.alignment(replace(drawn(maps=False), kind="row"))
+
+
+def test_faint_weights_are_seen_and_the_scale_is_told() -> None:
+    lines = terminal.alignment(drawn([0.01, 0.02, 0.1], [0.0, 0.05, 0.0])).splitlines()
+    assert lines[1].startswith("    x  ░░░░░█")
+    assert lines[2].startswith("    ⏎   ▒▒▒▒ ")
+    assert lines[-1] == "█ is 0.080 to 0.100, the most of this map; ░ begins at 0.005"
+
+
+def long(count: int, word: str = "ab") -> Record:
+    source = tuple(Token(word, 3 * i, 3 * i + 2, 9) for i in range(count))
+    weights = np.zeros((1, 2, count), np.float32)
+    weights[0, :, 5], weights[0, :, -1] = 0.5, 0.4
+    return replace(RECORD, text=f"{word} " * count, source=source, maps={"decoder.cross": weights})
+
+
+@pytest.mark.parametrize(("count", "word"), [(40, "ab"), (256, "ab"), (256, "日本"), (2000, "ab")])
+def test_no_line_is_wider_than_the_terminal(count: int, word: str) -> None:
+    lines = terminal.alignment(long(count, word), width=80).splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    drawn_tokens = sum(line.count(word) for line in lines)
+    if drawn_tokens < count:
+        assert f"the {drawn_tokens} of {count} tokens of the source that were looked at most:" == lines[0]
+    assert sum(line.count("█") for line in lines) >= 4  # what was looked at is among what is shown
+
+
+def test_columns_line_up_where_characters_are_wide() -> None:
+    head, first, *_ = terminal.alignment(long(6, "日本"), width=80).splitlines()
+    assert cell_len(first.split("  0.500")[0]) == cell_len(head) == 7 + 6 * 4
+
+
+def test_a_picture_is_shown_as_its_places() -> None:
+    picture = Picture(np.zeros((3, 8, 8), np.float32), 8, 8)
+    weights = np.zeros((1, 2, 64), np.float32)
+    weights[0, 0, 0], weights[0, 1, 63] = 0.5, 1.0
+    source = tuple(Token(f"{i // 8},{i % 8}", 0, 0) for i in range(64))
+    record = replace(RECORD, source=source, maps={"decoder.cross": weights}, picture=picture)
+    lines = terminal.alignment(record, width=60).splitlines()
+    assert max(map(len, lines)) <= 60
+    assert lines[0].split() == ["0.500", "x", "1.000", "⏎"]
+    assert lines[1].startswith("▒▒  ")
+    assert lines[8].endswith("██")
+    assert len(lines) == 1 + 8 + 1
+    assert len(terminal.alignment(record, width=20).splitlines()) == 2 * (1 + 8) + 1 + 1
+
+
+def test_a_vector_is_told_by_the_words_that_carry_it(tmp_path: Path) -> None:
+    model = made("embed", "encoder")
+    record = model.look("abc d bb")
+    assert [record.text[word.start : word.end] for word in record.carried] == ["abc", "d", "bb"]
+    ids = [token.id for token in record.source]
+    whole, without = model.embedded([Item(tuple(ids), ()), Item(tuple(ids[4:]), ())], 2)  # "abc" is erased
+    spaced = model.embedded([Item((ids[3], *ids[4:]), ())], 1)[0]
+    assert record.carried[0].weight == pytest.approx(1 - float(whole @ spaced), abs=1e-5)
+    assert record.carried[0].weight != pytest.approx(1 - float(whole @ without), abs=1e-9)
+    lines = terminal.looked(record).splitlines()
+    assert max(map(len, lines)) < 100
+    assert [line.split()[0] for line in lines[-3:]] == ["abc", "d", "bb"]
+    record.save(tmp_path / "x.png")
+    with Image.open(tmp_path / "x.png") as picture:
+        assert picture.width < 1200
+        assert picture.height > 150
+    assert [word["weight"] for word in record.as_json()["carried"]] == [word.weight for word in record.carried]
+    assert model.look("a").carried == ()
+
+
+@pytest.mark.parametrize("pooling", [True, False])
+def test_every_class_is_drawn_and_what_the_pooling_looked_at(tmp_path: Path, pooling: bool) -> None:
+    chances = tuple((f"class {number}", 0.5**number) for number in range(1, 13))
+    answer, maps = Answer("class 1", 0.0, 0.5, chances=chances), {"head": np.full((1, 1, 3), 0.3, np.float32)}
+    record = Record("a b", RECORD.source, "class 1", (Token("class 1", 0, 7, 9),), (0.5,), maps if pooling else {},
+                    kind="read", answer=answer)  # fmt: skip
+    record.save(tmp_path / "x.svg")
+    text = (tmp_path / "x.svg").read_text(encoding="utf-8")
+    assert [f">class {number}<" in text for number in range(1, 13)] == [True] * 10 + [False] * 2
+    assert "2 less likely ones left out" in text
+    assert ("what looked at what" in text) is pooling
 
 
 # ── as files ─────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -141,6 +235,46 @@ def test_text_from_data_is_text_in_the_picture(tmp_path: Path) -> None:
     record = Record(text, RECORD.source, text, RECORD.target, (0.5, 1.0), RECORD.maps)
     record.save(tmp_path / "x.svg")
     assert b"<script" not in (tmp_path / "x.svg").read_bytes()
+
+
+LETTERS = "9 مايو 日本 😀 Д \U000f0000"
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("ending", [".png", ".svg"])
+def test_letters_of_any_script_without_a_warning(
+    small_model: Callable[..., Trained], tmp_path: Path, ending: str
+) -> None:
+    """The axis has the characters themselves, and not the bytes that spell what the vocabulary does not hold."""
+    record = small_model("rnn-attention", "data.max_source=50").look(LETTERS)
+    assert [label for label in record.labels("source") if label in LETTERS][:3] == ["9", "م", "ا"]
+    record.save(tmp_path / f"x{ending}")
+    if ending == ".svg":
+        text = (tmp_path / "x.svg").read_text(encoding="utf-8")
+        assert all(f">{letter}<" in text for letter in "م日Д😀")
+
+
+def test_directions_do_not_mix_in_a_title() -> None:
+    assert str(plot.Title("9 May", "2018")) == "9 May  →  2018"
+    assert str(plot.Title("9 مايو 2018", "2018-05-09")) == "9 مايو 2018\n→  2018-05-09"
+    assert str(plot.Title("日" * 200, "x")) == "日" * 90 + "…\n→  x"
+
+
+def test_what_no_font_has_is_a_box() -> None:
+    chosen = fonts.families(["a日\U000f0000"])
+    assert chosen[0] == fonts.USUAL
+    assert fonts.drawable("a\n\U000f0000\u2068", chosen).startswith("a\n")
+    assert fonts.drawable("\U000effff", [fonts.USUAL]) in ("", fonts.BOX)
+    assert fonts.drawable("日", [fonts.USUAL]) == fonts.BOX
+    assert fonts.drawable("日", chosen) == ("日" if len(chosen) > 1 else fonts.BOX)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_picture_that_may_not_be_written_to(small_model: Callable[..., Trained]) -> None:
+    model = small_model("caption")
+    pixels = np.zeros((3, 32, 32), np.float32)
+    pixels.setflags(write=False)
+    assert model.look("x.png", item=Item((), (), pixels)).picture is not None
 
 
 def test_pictures_are_the_same_every_time(tmp_path: Path) -> None:
@@ -166,3 +300,18 @@ def test_curves(log: list[dict[str, float]]) -> None:
     found = BytesIO()
     plot.curves(log, "exact", found)
     assert ElementTree.fromstring(found.getvalue()).tag == SVG
+
+
+def test_axes_end_where_their_numbers_do() -> None:
+    """A share is at most 100 %, and there is no half step, even of one validation or two."""
+    for steps in ([86], [85, 86], [10, 20, 30]):
+        log = [{"step": step, "loss": 1.0, "valid_exact": 99.0 + place} for place, step in enumerate(steps[:2])]
+        found = BytesIO()
+        plot.curves(log, "exact", found)
+        numbers = [float(text.text) for text in ElementTree.fromstring(found.getvalue()).iter(TEXT) if is_number(text)]
+        assert not [number for number in numbers if 9 < number < 98 and number % 1]
+        assert not [number for number in numbers if 100 < number < 110]
+
+
+def is_number(element: ElementTree.Element) -> bool:
+    return bool(re.fullmatch(r"[0-9.]+", element.text or ""))

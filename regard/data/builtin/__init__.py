@@ -69,6 +69,7 @@ def pictures(drawings: list[captions.Drawing]) -> Rows:
 
 def write(name: str, count: int, path: Path, seed: int = 0, part: str = "train", locales: str = "en") -> list[Path]:
     """Generate and write; the paths written, the file of rows first. Pictures go into `<stem>.npz` beside it."""
+    check(name, count, part, locales)  # whoever misspells the task hears of that first
     ending = format_of(path, name)
     made = generate(name, count, seed, part, locales)
     pictures_path = path.with_name(path.name.split(ending)[0] + ".npz")

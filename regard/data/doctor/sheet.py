@@ -34,10 +34,12 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
     yield "examples", f"{report.examples:,} (columns {', '.join(columns[:-1])}{arrow}), {report.skipped:,} skipped"
     for note in report.notes:
         yield "note", escape(note)
-    yield "source", _length_text(report.source_lengths)
+    if not report.pictures:  # whose names are no text to be learnt
+        yield "source", _length_text(report.source_lengths)
     if report.target_lengths:
         yield "target", _length_text(report.target_lengths)
-    yield "characters", _alphabet_text(report.alphabets)
+    if not report.pictures:
+        yield "characters", _alphabet_text(report.alphabets)
     if report.pictures:
         yield from _picture_sections(report.pictures)
     if report.overlap and not report.overlap.examples:
@@ -78,8 +80,9 @@ def _finding_sections(findings: Iterable[Finding]) -> Iterator[tuple[str, str]]:
 def _picture_sections(pictures: Survey) -> Iterator[tuple[str, str]]:
     sizes = ", ".join(f"{size} ({count:,} of them)" for size, count in pictures.sizes[:SHOWN_SIZES])
     more = f" and {len(pictures.sizes) - SHOWN_SIZES:,} other sizes" if len(pictures.sizes) > SHOWN_SIZES else ""
-    some = "" if pictures.opened == pictures.of else f" of {pictures.of:,}"
-    yield "pictures", f"{pictures.opened:,}{some} opened, {pictures.failed:,} can not be read: {sizes}{more}"
+    tried = f"{pictures.opened:,} tried, of {pictures.of:,}: " if pictures.opened < pictures.of else ""
+    opened = f"{pictures.opened - pictures.failed:,} opened"
+    yield "pictures", f"{tried}{opened}, {pictures.failed:,} can not be read{': ' if sizes else ''}{sizes}{more}"
     for line in pictures.shown:
         yield "", escape(line)
 
