@@ -25,7 +25,7 @@ function usual(name: string, value: string): boolean {
 }
 
 export function noSuchModels(names: readonly string[], instead: string): string[] {
-  return names.map((name) => `There is no model ${quoted(name.slice(0, 60))} here; ${quoted(instead)} answers.`);
+  return names.map((name) => `There is no model ${quoted(name.slice(0, 60))} here${instead ? `; ${quoted(instead)} answers` : ""}.`);
 }
 
 /** What the state asks of a record that the record does not have. */
