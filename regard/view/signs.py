@@ -1,9 +1,12 @@
 """A token in, a few signs that a person can read out."""
 
+import re
 from collections.abc import Sequence
 
 from regard.data.read import escape
 from regard.tasks.task import Token
+
+BYTE = re.compile("<0x[0-9A-F]{2}>")  # of a character that the vocabulary does not hold
 
 
 def shown(token: Token, width: int = 12) -> str:
@@ -19,6 +22,8 @@ def labels(tokens: Sequence[Token], text: str, width: int = 12) -> list[str]:
     for token in tokens:
         span, sign = (token.start, token.end), shown(token, width)
         piece = escape(text[token.start : token.end])[:width].strip()
-        found.append(piece if sign == "·" and piece and span != before else sign)
+        if piece and (sign == "·" or BYTE.fullmatch(token.text)):
+            sign = piece if span != before else "·"
+        found.append(sign)
         before = span
     return found
