@@ -266,7 +266,7 @@ def train(
 
     command = "regard " + shlex.join(sys.argv[1:])
     spent = process_seconds()
-    _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why, body, spent)
+    _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why, body, spent=spent)
     tell_saved(out, made.config.task, found, quiet)
 
 
