@@ -19,22 +19,6 @@ TEMPLATE = """<!doctype html>
 <style>{style}</style>
 </head>
 <body>
-<script type="application/json" id="regard">{data}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
-
-STILL = """<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>{style}</style>
-</head>
-<body>
 {body}
 </body>
 </html>
@@ -46,16 +30,19 @@ def page(data: dict[str, Any], title: str) -> str:
     style, script = asset("app.css"), asset("app.js").replace("</script", "<\\/script")
     policy = (f"default-src 'none'; script-src '{fingerprint(script)}'; style-src '{fingerprint(style)}'; "
               "img-src data: blob:; base-uri 'none'; form-action 'none'")  # fmt: skip
-    return TEMPLATE.format(
-        policy=html.escape(policy), title=html.escape(title[:120]), style=style, data=inlined(data), script=script
-    )
+    return file(f'<script type="application/json" id="regard">{inlined(data)}</script>\n<script>{script}</script>',
+                title, style, policy)  # fmt: skip
 
 
 def still(body: str, title: str, more: str = "") -> str:
     """A file with the style of the page, some `more` of it and no script at all: what is in it does not move."""
     style = asset("app.css") + more
     policy = f"default-src 'none'; style-src '{fingerprint(style)}'; base-uri 'none'; form-action 'none'"
-    return STILL.format(policy=html.escape(policy), title=html.escape(title[:120]), style=style, body=body)
+    return file(body, title, style, policy)
+
+
+def file(body: str, title: str, style: str, policy: str) -> str:
+    return TEMPLATE.format(policy=html.escape(policy), title=html.escape(title[:120]), style=style, body=body)
 
 
 def asset(name: str) -> str:
