@@ -264,9 +264,8 @@ def train(
     from regard.training.run import train as run_training
     from regard.training.stop import process_seconds
 
-    command = "regard " + shlex.join(sys.argv[1:])
-    spent = process_seconds()
-    _, found = run_training(made.config, file, valid, out, force, quiet, command, made.why, body, spent=spent)
+    command, why, spent = "regard " + shlex.join(sys.argv[1:]), made.why, process_seconds()
+    _, found = run_training(made.config, file, valid, out, force, quiet, command, why, body, spent=spent)
     tell_saved(out, made.config.task, found, quiet)
 
 

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import regard
-from regard.data.check import check, render, with_guess
+from regard.data.check import check, with_guess
+from regard.data.doctor.sheet import render
 from regard.data.guess import guess
 from regard.data.images import load_image
 from regard.data.pictures import origin, shown, words

@@ -115,10 +115,10 @@ def stop_at(monkeypatch: pytest.MonkeyPatch, step: int, ranks: tuple[int, ...] =
     """A signal that comes to some of the processes in this step."""
     sound = loop.Learner.gradients
 
-    def gradients(self: Any, at: int, batches: Any) -> Any:
+    def gradients(self: Any, at: int, *rest: Any) -> Any:
         if at == step and self.team.share.rank in ranks:
             os.kill(os.getpid(), signal.SIGTERM)
-        return sound(self, at, batches)
+        return sound(self, at, *rest)
 
     monkeypatch.setattr(loop.Learner, "gradients", gradients)
 
@@ -175,8 +175,8 @@ def test_a_step_that_is_no_number_in_one_is_skipped_by_all(
 ) -> None:
     sound = loop.Learner.gradients
 
-    def gradients(self: Any, step: int, batches: Any) -> Any:
-        found = sound(self, step, batches)
+    def gradients(self: Any, step: int, *rest: Any) -> Any:
+        found = sound(self, step, *rest)
         return type(found)(float("nan"), found.count) if step == 3 and self.team.share.rank == 1 else found
 
     monkeypatch.setattr(loop.Learner, "gradients", gradients)
@@ -187,8 +187,8 @@ def test_a_step_that_is_no_number_in_one_is_skipped_by_all(
 def test_repeated_failure_ends_all_with_its_code(runs: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sound = loop.Learner.gradients
 
-    def gradients(self: Any, step: int, batches: Any) -> Any:
-        found = sound(self, step, batches)
+    def gradients(self: Any, step: int, *rest: Any) -> Any:
+        found = sound(self, step, *rest)
         return type(found)(float("inf"), found.count) if self.team.share.rank == 1 else found
 
     monkeypatch.setattr(loop.Learner, "gradients", gradients)
@@ -219,10 +219,10 @@ def test_the_others_do_not_wait_for_one_that_is_gone(
         return
     sound = loop.Learner.gradients
 
-    def gradients(self: Any, step: int, batches: Any) -> Any:
+    def gradients(self: Any, step: int, *rest: Any) -> Any:
         if step == 5 and self.team.share.rank == 1:
             os.kill(os.getpid(), signal.SIGKILL)
-        return sound(self, step, batches)
+        return sound(self, step, *rest)
 
     monkeypatch.setattr(loop.Learner, "gradients", gradients)
     assert runs.train_together(tmp_path / "m") == [1, -signal.SIGKILL]

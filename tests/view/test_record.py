@@ -77,7 +77,7 @@ def test_how_much_was_copied_is_told() -> None:
     assert COPYING.as_json()["copied"] == [0.875, 0.0]
     assert RECORD.as_json()["copied"] is None
     lines = terminal.alignment(COPYING).splitlines()
-    assert [line.split("  ")[-2:] for line in lines[1:]] == [["0.500", "copied 0.875"], ["1.000", "copied 0.000"]]
+    assert [line.split("  ")[-2:] for line in lines[1:3]] == [["0.500", "copied 0.875"], ["1.000", "copied 0.000"]]
 
 
 # ── in the terminal ──────────────────────────────────────────────────────────────────────────────────────────────────
