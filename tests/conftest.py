@@ -11,6 +11,7 @@ from typing import Any, Self
 
 import pytest
 import torch
+from playwright.sync_api import Browser
 from torch import Tensor
 
 import regard
@@ -19,6 +20,7 @@ from regard.data.read import Example
 from regard.data.vocabulary import learn
 from regard.models.build import build
 from regard.trained import Trained
+from tests.watched import chromium
 
 PACKAGE = Path(regard.__file__).parent
 SUFFIX = re.compile(r"^_?[a-z][a-z0-9_]*_([A-Z][A-Z1]*)$")  # x_B1D: a dimension that is always 1
@@ -196,3 +198,10 @@ def copy_folder(copy_file: Path) -> Path:
 @pytest.fixture(scope="session")
 def copy_model(copy_folder: Path) -> Trained:
     return regard.load(copy_folder)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """One for all pages that the tests of a file open."""
+    with chromium() as browser:
+        yield browser

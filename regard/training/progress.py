@@ -22,7 +22,7 @@ from regard.training.log import Log, Mark
 from regard.training.pace import Pace, Plan, about
 from regard.training.stop import Clock
 from regard.view import plot
-from regard.view.terminal import console, digits, sparkline
+from regard.view.terminal import console, digits, shortened, sparkline
 
 LINES = 40  # of steps in a run, at most about so many where there is no terminal
 MEASURED = 3.0  # seconds of steps from which the first line foretells the end …
@@ -165,8 +165,8 @@ class Report:
         self.pace.validated(entry["step"], took)
         self.say(self.verdict(entry, keep), "green" if keep.since_best == 0 else None)
         for source, reference, output in samples:
-            sign = "" if reference is None else "  ✓" if output == reference else f"  ✗  {shortened(reference)}"
-            self.say(f"    {shortened(source)}  →  {shortened(output)}{sign}", "dim")
+            sign = "" if reference is None else "  ✓" if output == reference else f"  ✗  {shortened(reference, WIDTH)}"
+            self.say(f"    {shortened(source, WIDTH)}  →  {shortened(output, WIDTH)}{sign}", "dim")
         self.redraw(keep.metric)
         took += time.monotonic() - entered
         self.pace.pause(took)
@@ -226,7 +226,3 @@ class Report:
 
 def of_mean(entry: dict[str, Any]) -> str:
     return f" of the {entry['weights']} checkpoints" if "weights" in entry else ""
-
-
-def shortened(text: str) -> str:
-    return text if len(text) <= WIDTH else text[: WIDTH - 1] + "…"

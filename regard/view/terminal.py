@@ -211,6 +211,10 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "\n".join("  ".join(line).rstrip() for line in lines)
 
 
+def shortened(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
 def p_text(p_value: float) -> str:
     """A p-value that is never nought."""
     return f"{p_value:.4f}" if p_value >= 0.0001 else "<0.0001"

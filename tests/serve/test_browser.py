@@ -18,7 +18,7 @@ from regard.view.change import Change
 from regard.view.record import Record
 from tests.serve.clients import Server
 from tests.view.small import READING, made
-from tests.watched import PAYLOADS, Watched, chromium, drawn, wait_for_output, weights
+from tests.watched import PAYLOADS, Watched, drawn, wait_for_output, weights
 
 TASKS = {task: ("encoder" if task in ("fill", "extract") else "transformer") for task in READING}
 TEXTS = {task: text for task, (_, text) in READING.items()}
@@ -49,12 +49,6 @@ def server(folders: list[Path]) -> Iterator[Server]:
     begun = Server(*map(str, folders))
     yield begun
     assert begun.end() == 0
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

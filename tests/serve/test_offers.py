@@ -13,7 +13,7 @@ from regard.lab.lesson import kept
 from regard.trained import Trained
 from tests.serve.clients import Server
 from tests.view.small import made
-from tests.watched import Watched, chromium
+from tests.watched import Watched
 
 
 @pytest.fixture(scope="module")
@@ -26,12 +26,6 @@ def server(
     begun = Server(str(copy_folder), str(folder / "pooled"), str(folder / "caption"))
     yield begun
     assert begun.end() == 0
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

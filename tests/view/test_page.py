@@ -14,7 +14,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 import regard
 from regard.view import html
 from tests.view.made import SHAPES, Json, lesson, made, report
-from tests.watched import PAYLOADS, Watched, chromium, drawn, wait_for_output, weights
+from tests.watched import PAYLOADS, Watched, drawn, wait_for_output, weights
 
 PAGE = Path(regard.__file__).parent / "view" / "page"
 DATE = "Saturday 9th of May, 2018"
@@ -22,12 +22,6 @@ TEXTS = {"answers": "Where is the tower?\tThe tower stands in Paris.", "holes": 
          "names": "Ada went to Paris", "pictures": "disc.png"}  # fmt: skip
 ORIGIN = "http://regard.test"
 POLICY = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 @pytest.fixture

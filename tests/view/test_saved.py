@@ -1,6 +1,6 @@
 """Records that `regard look -o x.html` saved, opened from a file with the network cut: drawn, and nothing asked for."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -11,17 +11,11 @@ from typer.testing import CliRunner
 
 from regard.cli import app
 from regard.trained import Trained
-from tests.watched import Watched, chromium
+from tests.watched import Watched
 
 PRESETS = ("rnn-single", "rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "decoder",
            "encoder", "caption")  # fmt: skip
 WITHOUT = ("rnn-single", "rnn", "rnn-context")  # presets in which nothing looks at anything
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium() as browser:
-        yield browser
 
 
 def question(preset: str, folder: Path) -> str:

@@ -19,7 +19,7 @@ from regard.score.tallies import Rights, all_right, compare, drawn, rights
 from regard.tasks.generate import Generate
 from regard.tasks.task import Evaluation, Item
 from regard.trained import Trained
-from regard.view.terminal import p_text, table
+from regard.view.terminal import p_text, shortened, table
 
 MOST = 5  # examples that are shown
 BOOTSTRAP = Bootstrap()
@@ -161,16 +161,14 @@ def disagreements(examples: Sequence[Example], found: Sequence[Evaluation], righ
         order = list(dict.fromkeys([*turns, *rest, *differ]))
     return [
         Disagreement(
-            examples[number].line, cut("\t".join(examples[number].source)), cut(examples[number].target or ""),
-            cut(one[number]), cut(other[number]),
+            examples[number].line,
+            shortened("\t".join(examples[number].source), LONGEST),
+            shortened(examples[number].target or "", LONGEST),
+            shortened(one[number], LONGEST), shortened(other[number], LONGEST),
             None if right is None else (bool(right[0][number]), bool(right[1][number])),
         )
         for number in order[:MOST]
     ]  # fmt: skip
-
-
-def cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
 
 
 # ── for a person ─────────────────────────────────────────────────────────────────────────────────────────────────────
