@@ -5,10 +5,10 @@
     python -m bench.study --table            the table of bench/README.md from the lines that are there
 
 A cell is a set of data cut to a size. In each cell a base is tried, then the base with single changes, and after
-these optuna proposes settings by what was better in that cell. A model is trained for some minutes of one processor's time,
-and examples that were held out of the training file judge it. Test files are never read. A line is written when its trial
-has ended, so the command may be stopped at any time and goes on from the file, perhaps on another machine; two of them
-may run side by side, with other cells each.
+these optuna proposes settings by what was better in that cell. A model is trained for some minutes, of one processor's
+time, and examples that were held out of the training file judge it. Test files are never read. A line is written when
+its trial has ended, so the command may be stopped at any time and goes on from the file, perhaps on another machine;
+two of them may run side by side, with other cells each.
 """
 
 import argparse
