@@ -11,7 +11,7 @@ The command line is a thin layer over the same parts.
 from collections.abc import Sequence
 from pathlib import Path
 
-from regard.data.guess import configured
+from regard.rules import configured
 from regard.search.write import Sampling
 from regard.tasks.task import Answer, Evaluation, Wish
 from regard.trained import Trained

@@ -23,8 +23,8 @@ from typer.core import TyperGroup, TyperOption
 from regard.errors import Interrupted, MissingError, RegardError, UsageError
 
 if TYPE_CHECKING:
-    from regard.data.guess import Configured
     from regard.data.read import Columns
+    from regard.rules import Configured
     from regard.tasks.task import Evaluation, Wish
     from regard.trained import Trained
     from regard.training.transfer import Body
@@ -730,7 +730,7 @@ def configured(
     path: str, preset: str | None, file: str | None, words: list[str], start_from: str | None
 ) -> "tuple[Configured, Body | None]":
     """One config out of all that was said and guessed, and the model that the run starts from, if one was named."""
-    from regard.data.guess import configured as configure
+    from regard.rules import configured as configure
 
     if start_from is None:
         return configure(path, preset, file, words), None

@@ -43,6 +43,7 @@ TaskName = Literal["transduce", "generate", "fill", "classify", "tag", "embed", 
 TASKS: tuple[str, ...] = get_args(TaskName)
 READING = ("fill", "classify", "tag", "embed", "extract")  # tasks that answer from what was read, and write no target
 LABELLED = ("classify", "tag")  # … and whose targets are labels
+ENDLESS = 1_000_000  # steps, the most that can be said: minutes end such a run
 LONG = 1024  # tokens of a source whose words are spelled: some 200 words
 ONE_SIDE = ("embed", "extract")  # … or texts in the tokens of the source
 BY_SOURCE = ("tag", "embed")  # tasks whose targets may be as long as sources, so that data.max_source bounds both
@@ -411,6 +412,14 @@ class Train(Section):
         if self.warmup_steps >= self.steps and self.schedule == "cosine" and self.warmup is not None:
             refuse("train.warmup", f"{self.warmup} steps of warm-up leave nothing of {self.steps} steps")
         return self
+
+    @property
+    def length(self) -> str:
+        """How long, as one would say it."""
+        steps, minutes = f"{self.steps:,} steps", f"{self.minutes or 0:g} minutes"
+        if self.minutes is None:
+            return steps
+        return minutes if self.steps >= ENDLESS else f"{steps} or {minutes}"
 
     @property
     def warmup_steps(self) -> int:

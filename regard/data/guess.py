@@ -14,9 +14,8 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from regard import config
 from regard.data.images import is_there, looks_like_image
@@ -389,47 +388,6 @@ def maybe_header(found: Sample) -> list[str]:
 
 
 # ── a config ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class Configured:
-    """A config, and a line for each guess that is in it."""
-
-    config: config.Config
-    why: tuple[str, ...] = ()
-
-
-Resolve = Callable[[str | None, str | Path | None, list[str]], config.Config]
-
-
-def configured(
-    path: str, preset: str | None, file: str | Path | None, given: Sequence[str], resolve: Resolve | None = None
-) -> Configured:
-    """One config out of a preset, a file and `a.b=c` words, and what these leave open as the data suggest it.
-
-    A trained model that the words are laid over has a `resolve` of its own, and tokens that are no longer open.
-    """
-    said = config.said(file, list(given))
-    data = said.get("data", {})
-    name = preset or said.get("preset")
-    ground = config.preset_says(str(name)) if name else {}
-    task = str(said.get("task") or ground.get("task", ""))
-    try:
-        asked = config.Data.model_validate(data)
-    except ValueError:  # the config says what is wrong with it
-        return Configured((resolve or config.resolve)(preset, file, list(given)))
-    found = guess(path, Columns(asked.source, asked.target), task, asked.images)
-    refuse_pictures(path, found, task)
-    settled = "tokens" in said or "source" in ground.get("tokens", {}) or resolve is not None
-    open_tokens = bool(found.tokens) and not settled
-    why = (*found.why, *([found.why_tokens] if open_tokens else []))
-    guessed = [*guessed_words(found, data, not task, open_tokens)]
-    try:
-        made = (resolve or config.resolve)(preset, file, [*guessed, *given])
-        return Configured(made, (*why, *config.idle(made, said)))
-    except ConfigError as error:
-        before = [f"guessed before that: {found.why[0]}"] if found.why and not task else []
-        raise ConfigError("\n".join([str(error), *before])) from None
 
 
 def refuse_pictures(path: str, found: Guess, task: str) -> None:

@@ -332,7 +332,7 @@ def announcement(ready: Ready, parameters: int, checkpoint: Checkpoint | None, w
     threads = f"{start.threads} thread{'s' if start.threads > 1 else ''}"
     crowd = f" in each of {world} processes" if world > 1 else ""
     return (f"{again}training {data.config.preset or 'a model'} ({parameters:,} parameters{taken(start, parameters)}) "
-            f"on {len(data.train.items):,} examples for {t.steps:,} steps{ending}, validating on {judged} others every "
+            f"on {len(data.train.items):,} examples for {t.length}{ending}, validating on {judged} others every "
             f"{t.validate_steps:,}, in {start.precision} on {start.device} with {threads}{crowd}")  # fmt: skip
 
 

@@ -9,9 +9,10 @@ import pytest
 
 from regard import config
 from regard.data import builtin
-from regard.data.guess import Guess, configured, guess
+from regard.data.guess import Guess, guess
 from regard.data.read import Columns, read
 from regard.errors import ConfigError, DataError
+from regard.rules import configured
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 Write = Callable[[str, str], str]

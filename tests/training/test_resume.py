@@ -297,7 +297,7 @@ def test_the_best_so_far_can_be_run_while_the_run_waits(
             resume(folder, quiet=True)
     assert isinstance(regard.load(folder)("abc"), str)
     card = (folder / "README.md").read_text(encoding="utf-8")
-    assert "interrupted by SIGTERM at step 6 of 12, not scored" in card
+    assert "interrupted by SIGTERM at step 6, 12 steps being planned; not scored" in card
     assert not finished(folder)
     with pytest.raises(UsageError, match=rf"has not finished; regard resume {folder} goes on with it"):
         runs.train(folder)

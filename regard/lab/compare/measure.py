@@ -368,11 +368,11 @@ def counted(lines: Sequence[Count], what: str) -> int | None:
 
 def budget(plan: Plan) -> str:
     """What each run was allowed."""
-    limits = {(run.config.train.steps, run.config.train.minutes) for run in plan.runs}
-    steps_said = {str(f"{steps:,}") for steps, _ in limits}
-    minutes = {minutes for _, minutes in limits}
-    each = f"{steps_said.pop()} steps" if len(steps_said) == 1 else "as many steps as its preset says"
-    return each if minutes == {None} else f"{max(m for m in minutes if m is not None):g} minutes, or {each}"
+    limits = {run.config.train.length for run in plan.runs}
+    minutes = max((run.config.train.minutes or 0 for run in plan.runs), default=0)
+    if len(limits) == 1:
+        return limits.pop()
+    return f"{minutes:g} minutes, or " * bool(minutes) + "as many steps as its preset says"
 
 
 def tokens_of(model: Trained) -> str:

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 
 from regard import config
 from regard.config import Config
-from regard.data.guess import Configured, configured
 from regard.data.read import files_of, read
 from regard.data.text import is_running
 from regard.errors import ConfigError, MissingError, UsageError
+from regard.rules import Configured, configured
 from regard.tasks.choose import deciding
 from regard.training.device import device
 from regard.training.prepare import columns_of

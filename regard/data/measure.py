@@ -1,0 +1,124 @@
+"""A file in, the few numbers out that tell what kind of data it holds: how many pairs, how long, of how many words.
+
+A file is gone through once, and only so far: what is known of two hundred thousand pairs holds for all. Lines that can
+not be read are left to the reader, which says what is wrong with them.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from itertools import islice
+
+from regard.data.read import Columns, Example, Stream
+from regard.errors import RegardError
+
+MOST = 200_000  # pairs that are counted
+LOOKED = 20_000  # of these, evenly spread, whose words are counted
+SELDOM = 3  # times: a word that came less often has hardly been seen
+RUN = 3  # characters whose return in a target counts as copied …
+PAIRS = 2000  # … in so many pairs
+
+
+@dataclass(frozen=True)
+class Side:
+    """One half of all pairs."""
+
+    characters: float  # a text, on average
+    words: float
+    longest: int  # text in characters, and in words, but for one in a thousand
+    wordiest: int
+    alphabet: int  # different characters
+    vocabulary: int  # different words
+    seldom: float  # of all words, the share of those that hardly came
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether words are symbols like letters: several a text, about as few kinds, none of them new."""
+        return self.words >= 2 and self.vocabulary <= 2 * self.alphabet and self.seldom <= 0.001
+
+    @property
+    def is_prose(self) -> bool:
+        """Whether texts are sentences, long enough that their letters would be too many."""
+        return self.words >= 4 and self.characters >= 30
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the rules look at."""
+
+    pairs: int
+    source: Side
+    target: Side
+    alike: float  # of the target's characters, the share of those that sources have too
+    copied: float  # of the target's runs of characters, how many stand in their own source beyond chance
+
+
+@dataclass
+class Tally:
+    """One side while it is gone through."""
+
+    lengths: list[int] = field(default_factory=list)
+    counts: list[int] = field(default_factory=list)  # of words
+    letters: Counter[str] = field(default_factory=Counter)
+    words: Counter[str] = field(default_factory=Counter)
+
+    def add(self, text: str) -> None:
+        words = text.split()
+        self.lengths.append(len(text))
+        self.counts.append(len(words))
+        self.letters.update(text)
+        self.words.update(words)
+
+    def side(self) -> Side:
+        texts, total = len(self.lengths), self.words.total()
+        seldom = sum(often for often in self.words.values() if often < SELDOM)
+        return Side(sum(self.lengths) / texts, total / texts, nearly_most(self.lengths), nearly_most(self.counts),
+                    len(self.letters), len(self.words), seldom / max(1, total))  # fmt: skip
+
+
+def nearly_most(lengths: Sequence[int]) -> int:
+    return sorted(lengths)[int(0.999 * (len(lengths) - 1))]
+
+
+def measure(path: str, columns: Columns) -> Facts | None:
+    """The facts of the pairs in a file; none where there are none that could be read."""
+    pairs, every, kept = 0, 1, list[tuple[str, str]]()
+    with suppress(RegardError, OSError):  # what was read before it counts; the reader tells what is wrong
+        for pairs, pair in enumerate(islice(both(Stream(path, columns, skip_bad=True)), MOST), start=1):
+            if (pairs - 1) % every == 0:
+                kept.append(pair)
+            if len(kept) >= 2 * LOOKED:
+                every, kept = 2 * every, kept[::2]
+    return facts(pairs, kept) if kept else None
+
+
+def both(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:
+    for example in examples:
+        yield " ".join(example.source), example.target or ""
+
+
+def facts(pairs: int, looked: Sequence[tuple[str, str]]) -> Facts:
+    source, target = Tally(), Tally()
+    for left, right in looked:
+        source.add(left)
+        target.add(right)
+    known = sum(often for letter, often in target.letters.items() if letter in source.letters and not letter.isspace())
+    written = sum(often for letter, often in target.letters.items() if not letter.isspace())
+    some = looked[:: -(-len(looked) // PAIRS)]
+    return Facts(pairs, source.side(), target.side(), known / max(1, written), copied(some))
+
+
+def copied(pairs: Sequence[tuple[str, str]]) -> float:
+    """How much of a target stands in its own source, less what stands in another's, on average over all pairs."""
+    shares = [share(pieces(right), pieces(left)) for left, right in pairs]
+    others = [share(pieces(right), pieces(pairs[number - 1][0])) for number, (_, right) in enumerate(pairs)]
+    return max(0.0, (sum(shares) - sum(others)) / max(1, len(pairs)))
+
+
+def pieces(text: str) -> set[str]:
+    return {text[first : first + RUN] for first in range(max(1, len(text) - RUN + 1))}
+
+
+def share(wanted: set[str], there: set[str]) -> float:
+    return len(wanted & there) / max(1, len(wanted))
