@@ -34,6 +34,7 @@ from regard.data.read import (
     quote,
     sample,
 )
+from regard.data.tokens import TAG
 from regard.errors import ConfigError, RegardError
 
 MOST_TAGS = 300  # kinds of tags
@@ -49,6 +50,7 @@ LONGEST = 8192  # tokens of a spelled text; a longer one is left out
 
 GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
 PART = re.compile(r"\w+")
+BUNDLE = re.compile(r"[^\s;|]+([;|][^\s;|]+)+")
 NAME = re.compile(r"[^\W\d][\w.-]{0,29}")  # of a column
 
 Row = tuple[str, ...]
@@ -61,6 +63,7 @@ class Guess:
     task: str
     source: tuple[str, ...] = ()
     target: str = ""
+    tags: tuple[str, ...] = ()  # source columns that hold tags
     tokens: str = ""
     why: tuple[str, ...] = ()  # a line for the task and one for the columns, with the flags that overrule them
     why_tokens: str = ""
@@ -96,7 +99,8 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
     asked = bool(columns.source or columns.target)
     if not task and not asked and len(found.names) == 1 and found.rows and not found.hint:
         what = "the file is running text" if found.kind == "text" else "there is one column"
-        return Guess("generate", (), "", "characters", (line("generate", what),), line_of_tokens("characters", what))
+        why_tokens = line_of_tokens("characters", what)
+        return Guess("generate", tokens="characters", why=(line("generate", what),), why_tokens=why_tokens)
     chosen = choose(found, folder, columns, task, images)
     if chosen is None or not found.rows:
         return Guess(task or "transduce")
@@ -106,10 +110,11 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
     why = ([line(name, reason)] if reason else []) + [each for each in (header, chosen.why, *doubts) if each]
     source, target = (chosen.source, chosen.target) if header or chosen.why else ((), "")
     if name != "classify":
-        return Guess(name, source, target, "", tuple(why), pictured=view.is_pictured)
+        tags = chosen.tags if name == "transduce" else ()
+        return Guess(name, source, target, tags, why=tuple(why), pictured=view.is_pictured)
     tokens, most = ("spelled", view.most_tokens) if view.words_a_text >= WORDS else ("characters", 0)
     why_tokens = line_of_tokens(tokens, f"{view.words_a_text:.1f} words a text")
-    return Guess(name, source, target, tokens, tuple(why), why_tokens, most, view.is_pictured)
+    return Guess(name, source, target, (), tokens, tuple(why), why_tokens, most, view.is_pictured)
 
 
 def guess_sentences(found: Sample, columns: Columns, task: str) -> Guess:
@@ -188,6 +193,7 @@ class Chosen:
     source: tuple[str, ...]
     target: str
     why: str = ""
+    tags: tuple[str, ...] = ()  # columns of the source that hold tags
 
 
 def choose(found: Sample, folder: str, columns: Columns, task: str, images: str) -> Chosen | None:
@@ -200,17 +206,24 @@ def choose(found: Sample, folder: str, columns: Columns, task: str, images: str)
     free = [name for name in found.names if name not in (*source, target) and name.lower() not in ASIDE_NAMES]
     if not target and not free:
         return None
-    target, reason = (target, "") if target else likely_target(found, source, free, task)
+    tags = [name for name in (*source, *free) if len(found.names) > 2 and holds_tags(found, name)]
+    worded = [name for name in free if name not in tags] or free
+    target, reason = (target, "") if target else likely_target(found, source, worded, task)
     if not source:
         source, more = likely_source(found, [name for name in free if name != target], target, folder, images)
         reason = reason or more
     if not source:
         return None
     usual = len(found.names) == 2 and (source, target) == ((found.names[0],), found.names[1])
-    if usual or not reason:
+    if usual:
         return Chosen(source, target)
-    flags = f"--source {escape(','.join(source))} --target {escape(target)}"
-    return Chosen(source, target, f"columns {flags}, of {listed([*found.names])}: {reason}; these flags overrule it")
+    tags = [name for name in tags if name in source] if len(source) > 1 else []
+    named = f"--source {escape(','.join(source))} --target {escape(target)}" if reason else ""
+    tagged = f"--tags {escape(','.join(tags))}" if tags else ""
+    reasons = " and ".join(filter(None, (reason, f"{listed(tags)} holds tags" if tags else "")))
+    flags = " ".join(filter(None, (named, tagged)))
+    why = f"columns {flags}, of {listed([*found.names])}: {reasons}; these flags overrule it" if flags else ""
+    return Chosen(source, target, why, tuple(tags))
 
 
 def label(names: Sequence[str], asked: str) -> str | None:
@@ -227,7 +240,7 @@ def likely_target(found: Sample, source: Sequence[str], free: list[str], task: s
         return named[0], "the name tells the target"
     if task in ("", "tag") and not source and len(free) > 2 and is_tagged(pairs(found, free[0], free[1])):
         return free[1], f"column {escape(free[1])} holds as many tags as column {escape(free[0])} has words"
-    return free[-1], "the last is the target"
+    return free[-1], "the last is the target" if free[-1] == found.names[-1] else "the last that is left is the target"
 
 
 def likely_source(found: Sample, free: list[str], target: str, folder: str, images: str) -> tuple[tuple[str, ...], str]:
@@ -241,6 +254,16 @@ def likely_source(found: Sample, free: list[str], target: str, folder: str, imag
         if is_tagged(pairs(found, name, target)):
             return (name,), f"column {escape(target)} holds as many tags as column {escape(name)} has words"
     return tuple(free), "the others are the source"
+
+
+def holds_tags(found: Sample, name: str) -> bool:
+    """Whether a column holds bundles of tags, such as V;PST;3;SG, of few kinds, and no text."""
+    place = found.names.index(name)
+    cells = [row[place].strip() for row in found.rows]
+    joined = sum(bool(BUNDLE.fullmatch(cell)) for cell in cells)
+    kinds = {tag for cell in cells for tag in TAG.findall(cell)}
+    few = 2 * len(kinds) <= len(cells) and len(kinds) <= MOST_TAGS
+    return few and joined >= 0.5 * len(cells) and all(not GAP.search(cell) for cell in cells)
 
 
 def pairs(found: Sample, source: str, target: str) -> list[tuple[str, str]]:
@@ -405,6 +428,8 @@ def guessed_words(found: Guess, data: config.Tree, open_task: bool, open_tokens:
         yield f"data.source={json.dumps(found.source)}"
     if found.target and not data.get("target"):
         yield f"data.target={json.dumps(found.target)}"
+    if found.tags and "tags" not in data:
+        yield f"data.tags={json.dumps(found.tags)}"
     if open_tokens:
         yield f"tokens.source={found.tokens}"
     if open_tokens and found.longest and "max_source" not in data:

@@ -182,8 +182,9 @@ def short_card(data: Prepared, start: Start, outcome: Outcome) -> str:
     return "\n".join([
         f"# A model of the kind `{data.config.preset}`, not finished",
         "",
-        f"{outcome.why} at step {outcome.step}, {data.config.train.length} being planned; not scored. "
-        f"`regard resume FOLDER` goes on from there; until then `regard run FOLDER` uses the best weights so far, of step {outcome.best_step}.",
+        f"{outcome.why} at step {outcome.step}, {data.config.train.length} being planned; not scored. `regard resume "
+        f"FOLDER` goes on from there; until then `regard run FOLDER` uses the best weights so far, of step "
+        f"{outcome.best_step}.",
         "",
         f"- command: `{start.command}`",
         f"- data: sha256 `{start.data_hash}`",
