@@ -144,7 +144,8 @@ COPIED = 0.3  # of a target, beyond chance
 
 
 def copying(facts: Facts) -> Choice:
-    if facts.copied < COPIED:
+    source, target = kinds(facts)
+    if facts.copied < COPIED or config.ALIKE[source] != config.ALIKE[target]:
         return Choice()
     return Choice(("decoder.copy=true",), f"copies from the source: {100 * facts.copied:.0f} % of what is written "
                   "stands in it; --set decoder.copy=false overrules it")  # fmt: skip
@@ -227,7 +228,7 @@ def configured(
     facts = measure(path, found.asked(columns)) if found.task == "transduce" and resolve is None else None
     chosen = [*choices(facts, said, name is not None, settled)]
     why = (*found.why, *([found.why_tokens] if found.tokens and not settled else []), *(each.why for each in chosen))
-    words = [*(word for each in chosen for word in each.words), *guessed, *given]
+    words = [*(word for each in chosen for word in each.words if not is_said(word, said)), *guessed, *given]
     above = preset or (None if name else next((each.preset for each in chosen if each.preset), None))
     try:
         made = (resolve or config.resolve)(above, file, words)
@@ -257,8 +258,15 @@ def choices(facts: Facts | None, said: config.Tree, is_named: bool, settled: boo
         yield tying(facts)
     if not any("kind" in said.get(side, {}) for side in ("encoder", "decoder")):
         yield body(facts, minutes)
-        yield copying(facts)
+        if not settled:
+            yield copying(facts)
     yield learning(facts, minutes)
+
+
+def is_said(word: str, said: config.Tree) -> bool:
+    """Whether a flag, a setting or a config file has this setting already."""
+    section, _, name = word.partition("=")[0].partition(".")
+    return name in said.get(section, {})
 
 
 def blamed(found: Guess, chosen: Sequence[Choice], task: str) -> list[str]:

@@ -1,5 +1,6 @@
 """Fixtures for all tests: numbers of both precisions, and a watch on the names of shapes."""
 
+import gzip
 import os
 import re
 import sys
@@ -173,6 +174,18 @@ def small_model() -> Callable[..., Trained]:
         return Trained(c, vocabulary, build(c, *sizes, copies=vocabulary.copies()).eval())
 
     return make
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str, str | bytes], str]:
+    """Write a file and give its path; a name that ends in .gz is packed."""
+
+    def write_file(name: str, content: str | bytes) -> str:
+        raw = content.encode() if isinstance(content, str) else content
+        (tmp_path / name).write_bytes(gzip.compress(raw, mtime=0) if name.endswith(".gz") else raw)
+        return str(tmp_path / name)
+
+    return write_file
 
 
 @pytest.fixture(scope="session")

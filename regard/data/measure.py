@@ -4,13 +4,14 @@ A file is gone through once, and only so far: what is known of two hundred thous
 not be read are left to the reader, which says what is wrong with them.
 """
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
 
-from regard.data.read import Columns, Example, Stream
+from regard.data.read import Columns, Example, Stream, files_of
 from regard.errors import RegardError
 
 MOST = 200_000  # pairs that are counted
@@ -82,7 +83,9 @@ def nearly_most(lengths: Sequence[int]) -> int:
 
 
 def measure(path: str, columns: Columns) -> Facts | None:
-    """The facts of the pairs in a file; none where there are none that could be read."""
+    """The facts of the pairs in a file; none where there are none that could be read, or of a pipe, read once."""
+    if not all(map(os.path.isfile, files_of(path))):
+        return None
     pairs, every, kept = 0, 1, list[tuple[str, str]]()
     with suppress(RegardError, OSError):  # what was read before it counts; the reader tells what is wrong
         for pairs, pair in enumerate(islice(both(Stream(path, columns, skip_bad=True)), MOST), start=1):

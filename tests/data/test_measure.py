@@ -1,0 +1,71 @@
+"""Small files whose numbers can be counted by hand, and the kinds of data that the rules tell apart by them."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from regard.data import builtin, measure
+from regard.data.measure import Facts, facts
+from regard.data.read import CHOOSE
+
+Write = Callable[[str, str], str]
+
+
+def measured(path: str | Path) -> Facts:
+    found = measure.measure(str(path), CHOOSE)
+    assert found is not None
+    return found
+
+
+def test_counted_by_hand(write: Write) -> None:
+    found = measured(write("x.tsv", "a bc\tABC\nbc\tX\na\tbc d\n"))
+    assert found.pairs == 3
+    assert (found.source.characters, found.source.words) == (pytest.approx(7 / 3), pytest.approx(4 / 3))
+    assert (found.source.longest, found.source.wordiest) == (
+        2,
+        1,
+    )  # of three, one is left out
+    assert (found.source.alphabet, found.source.vocabulary) == (4, 2)
+    assert found.source.seldom == 1.0  # each of its words came twice: less than three times
+    assert found.alike == pytest.approx(2 / 7)  # b and c, of ABCXbcd
+
+
+def test_words_that_are_symbols_are_told_from_letters_and_from_sentences(tmp_path: Path) -> None:
+    phonemes = facts(300, [("kat" * (i % 3 + 1), "K AE T " * (i % 3 + 1)) for i in range(300)])
+    assert phonemes.target.is_closed
+    assert not phonemes.source.is_closed
+    dates = measured(builtin.write("dates", 2000, tmp_path / "x.tsv")[0])
+    assert not dates.source.is_closed
+    assert not dates.source.is_prose
+    prose = facts(300, [(f"there was a man number{i} who went to the town of{i % 7}", f"x{i}") for i in range(300)])
+    assert prose.source.is_prose
+    assert not prose.source.is_closed
+
+
+def test_what_is_copied_counts_beyond_chance() -> None:
+    names = [f"{a}{b}{c}" for a in ("kar", "mol", "tiv") for b in ("eno", "asu", "ilo") for c in ("dra", "fen", "gul")]
+    assert facts(27, [(f"name {name}", name) for name in names]).copied > 0.5
+    assert facts(27, [("always the same words", "always the same words") for _ in names]).copied == 0.0
+    assert facts(27, [(name, "yes") for name in names]).copied == 0.0
+
+
+def test_many_pairs_are_counted_and_few_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("".join(f"{'a' * (i % 10 + 1)}\tb\n" for i in range(1000)), encoding="utf-8")
+    whole = measured(path)
+    monkeypatch.setattr(measure, "LOOKED", 40)
+    some = measured(path)
+    assert some.pairs == whole.pairs == 1000
+    assert some.source.characters == pytest.approx(whole.source.characters, abs=2.5)
+    monkeypatch.setattr(measure, "MOST", 100)
+    assert measured(path).pairs == 100
+
+
+def test_what_can_not_be_read_is_left_to_the_reader(write: Write, tmp_path: Path) -> None:
+    assert measure.measure(str(tmp_path / "none.tsv"), CHOOSE) is None
+    assert measure.measure(write("empty.tsv", ""), CHOOSE) is None
+    assert measured(write("bad.tsv", "a\tb\nc\nd\te\n" * 30)).pairs == 60
+    os.mkfifo(tmp_path / "pipe")
+    assert measure.measure(str(tmp_path / "pipe"), CHOOSE) is None

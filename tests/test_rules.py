@@ -1,0 +1,172 @@
+"""Facts in, what the rules choose of them; what is said overrules each singly; every choice is told."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from regard import config, rules
+from regard.data import builtin
+from regard.data.measure import Facts, Side
+from regard.errors import ConfigError
+from regard.rules import configured
+
+Write = Callable[[str, str], str]
+
+LETTERS = Side(characters=8, words=1, longest=16, wordiest=1, alphabet=27, vocabulary=9000, seldom=0.99)
+SYMBOLS = Side(characters=15, words=6, longest=36, wordiest=14, alphabet=25, vocabulary=39, seldom=0.0)
+PROSE = Side(characters=65, words=13, longest=170, wordiest=33, alphabet=50, vocabulary=10_000, seldom=0.02)
+CHINESE = Side(characters=20, words=1, longest=60, wordiest=2, alphabet=3000, vocabulary=29_000, seldom=1.0)
+
+
+def data(source: Side, target: Side, pairs: int = 10_000, alike: float = 1.0, copied: float = 0.0) -> Facts:
+    return Facts(pairs, source, target, alike, copied)
+
+
+# ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "kinds"),
+    [
+        (LETTERS, LETTERS, ("characters", "characters")),
+        (LETTERS, SYMBOLS, ("characters", "words")),
+        (SYMBOLS, SYMBOLS, ("words", "words")),
+        (PROSE, PROSE, ("bpe", "bpe")),
+        (PROSE, LETTERS, ("bpe", "characters")),
+        (CHINESE, PROSE, ("characters", "bpe")),
+        (PROSE, replace(LETTERS, words=2.5), ("bpe", "bpe")),
+        (replace(PROSE, words=14, vocabulary=6, alphabet=19, seldom=0.0), SYMBOLS, ("words", "words")),
+    ],
+)
+def test_each_side_has_its_tokens(source: Side, target: Side, kinds: tuple[str, str]) -> None:
+    assert rules.kinds(data(source, target)) == kinds
+    chosen = rules.tokens(data(source, target))
+    assert chosen.words[:2] == (f"tokens.source={kinds[0]}", f"tokens.target={kinds[1]}")
+    assert (len(chosen.words) == 3) == ("bpe" in kinds)
+
+
+def test_one_vocabulary_where_the_letters_are_the_same() -> None:
+    assert "tokens.shared=true" in rules.tying(data(PROSE, PROSE)).words
+    assert not rules.tying(data(PROSE, PROSE, alike=0.2)).words
+    assert not rules.tying(data(LETTERS, LETTERS)).words
+
+
+def test_more_pairs_have_more_pieces() -> None:
+    sizes = [
+        int(rules.tokens(data(PROSE, PROSE, pairs)).words[2].partition("=")[2]) for pairs in (500, 5000, 29_000, 10**6)
+    ]
+    assert sizes == sorted(sizes)
+    assert len(set(sizes)) == 4
+
+
+# ── the model and its time ───────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("pairs", [1, 10, 500, 5000, 100_000, 5_000_000])
+@pytest.mark.parametrize("sides", [(LETTERS, SYMBOLS), (PROSE, PROSE), (CHINESE, PROSE), (SYMBOLS, LETTERS)])
+@pytest.mark.parametrize("minutes", [0.1, 10, 600])
+def test_every_choice_is_a_config(pairs: int, sides: tuple[Side, Side], minutes: float) -> None:
+    facts = data(*sides, pairs, copied=0.5)
+    chosen = [*rules.choices(facts, {"train": {"minutes": minutes}}, False, False)]
+    words = [word for each in chosen for word in each.words]
+    made = config.resolve(next(each.preset for each in chosen if each.preset), None, words)
+    source, target = rules.kinds(facts)
+    assert made.copies == (source == target)
+    assert made.train.steps == config.ENDLESS
+
+
+def test_minutes_grow_with_the_data_and_have_an_end() -> None:
+    times = [rules.deserved(data(LETTERS, LETTERS, pairs)) for pairs in (10, 1000, 10_000, 100_000, 10**7)]
+    assert times == sorted(times)
+    assert times[0] >= 1
+    assert times[-1] == rules.MOST_MINUTES
+    assert all(math.isfinite(each) for each in times)
+
+
+def test_more_time_is_never_given_to_a_smaller_model() -> None:
+    for pairs in (500, 5000, 30_000, 100_000):
+        widths = [rules.size(data(PROSE, PROSE, pairs), minutes).width for minutes in (1, 10, 45, 600)]
+        assert widths == sorted(widths)
+
+
+# ── one config ───────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def dates(tmp_path: Path) -> str:
+    return str(builtin.write("dates", 400, tmp_path / "dates.tsv")[0])
+
+
+def test_what_is_chosen_is_told_with_what_overrules_it(dates: str) -> None:
+    made = configured(dates, None, None, [])
+    assert made.config.train.minutes is not None
+    for start, flag in (
+        ("tokens ", "--tokens"),
+        ("preset ", "--preset"),
+        (f"{made.config.train.minutes:g} minutes", "--minutes"),
+    ):
+        line = next(line for line in made.why if line.startswith(start))
+        assert f"{flag} " in line
+
+
+@pytest.mark.parametrize(
+    "word",
+    ["tokens.source=bytes", "train.minutes=2.5", "train.steps=77", "train.learning_rate=0.123", "search.beam=2",
+     "encoder.width=96", "encoder.dropout=0.07", "decoder.copy=true", "train.label_smoothing=0.03",
+     "data.max_source=99", "train.patience=none", "train.average=0"],
+)  # fmt: skip
+def test_what_is_said_is_never_chosen(dates: str, word: str) -> None:
+    made = configured(dates, None, None, [word])
+    tree = config.to_tree(made.config)
+    for name, value in config.parse_word(word).items():
+        ((key, wanted),) = value.items()
+        assert tree[name].get(key, "none") == wanted
+
+
+def test_steps_or_minutes_bound_a_run(dates: str) -> None:
+    assert configured(dates, None, None, ["train.steps=5"]).config.train.minutes is None
+    asked = configured(dates, None, None, ["train.minutes=1"]).config.train
+    assert (asked.minutes, asked.steps) == (1, config.ENDLESS)
+    both = configured(dates, None, None, ["train.minutes=1", "train.steps=5"]).config.train
+    assert (both.minutes, both.steps) == (1, 5)
+    named = configured(dates, "rnn", None, ["train.minutes=1"]).config.train
+    assert (named.minutes, named.steps) == (1, config.ENDLESS)
+
+
+def test_a_preset_that_is_named_is_taken_as_it_is(dates: str) -> None:
+    for name in ("rnn-attention", "transformer", "decoder"):
+        made, plain = configured(dates, name, None, []).config, config.resolve(name)
+        assert (made.encoder, made.decoder, made.train, made.search.beam) == (
+            plain.encoder, plain.decoder, plain.train, plain.search.beam)  # fmt: skip
+
+
+def test_a_config_file_is_a_word_too(dates: str, write: Write) -> None:
+    made = configured(dates, None, write("c.toml", "[train]\nsteps = 9\nlearning_rate = 0.5\n"), []).config
+    assert (made.train.steps, made.train.learning_rate, made.train.minutes) == (9, 0.5, None)
+    named = configured(dates, None, write("d.toml", 'preset = "rnn"\n'), []).config
+    assert (named.preset, named.encoder) == ("rnn", config.resolve("rnn").encoder)
+
+
+def test_an_encoder_of_another_kind_leaves_the_choice_of_a_body_to_who_said_it(dates: str) -> None:
+    made = configured(dates, None, None, ["encoder.kind=convolutional", "encoder.layers=2"]).config
+    assert (made.encoder.kind, made.decoder.kind) == ("convolutional", "recurrent")
+
+
+def test_few_pairs_are_told_honestly(write: Write) -> None:
+    made = configured(write("x.tsv", "".join(f"a{i}\tb{i}\n" for i in range(40))), None, None, [])
+    assert any(line.startswith("warning: 40 pairs are few") for line in made.why)
+
+
+def test_an_error_is_told_with_what_was_chosen_before_it(dates: str) -> None:
+    with pytest.raises(ConfigError, match=r"(?s)can not be divided.*guessed before that: preset"):
+        configured(dates, None, None, ["decoder.heads=7"])
+
+
+def test_other_tasks_have_no_rules(write: Write) -> None:
+    rows = "".join(f"x{i}\t{'ab'[i % 2]}\n" for i in range(100))
+    made = configured(write("x.tsv", rows), None, None, [])
+    assert made.config.task == "classify"
+    assert not any(line.startswith("preset") for line in made.why)
