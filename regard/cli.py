@@ -167,13 +167,15 @@ def check(
     from regard.data.doctor.sheet import render
     from regard.data.guess import guess, refuse_pictures
     from regard.data.read import Columns, json_line, read
+    from regard.rules import advice
 
     asked = Columns(tuple(source.split(",")) if source else (), target or "")
     found = guess(file, asked, known_task(task), images or "")
     refuse_pictures(file, found, task or "")
     table, second = (read(path, found.asked(asked), skip_bad) if path else None for path in (file, other))
     assert table is not None
-    report = with_guess(examine(table, second, found.task), found, table, images or "", bool(task))
+    advised = advice(file, found, asked)
+    report = with_guess(examine(table, second, found.task), found, table, images or "", bool(task), advised)
     print(json_line(report.as_dict()) if as_json else render(report))
 
 

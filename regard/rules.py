@@ -237,6 +237,12 @@ def configured(
         raise ConfigError("\n".join([str(error), *blamed(found, chosen, task)])) from None
 
 
+def advice(path: str, found: Guess, columns: Columns) -> tuple[str, ...]:
+    """What the rules would choose for a file of which nothing more is said."""
+    facts = measure(path, found.asked(columns)) if found.task == "transduce" else None
+    return tuple(each.why for each in choices(facts, {}, False, False) if each.why)
+
+
 def choices(facts: Facts | None, said: config.Tree, is_named: bool, settled: bool) -> Iterator[Choice]:
     """What the rules choose, where nobody has."""
     minutes = said.get("train", {}).get("minutes")

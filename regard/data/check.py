@@ -140,10 +140,12 @@ def findings(sight: Sight, groups: Groups) -> Iterator[Finding | None]:
     yield from find_labels(sight)
 
 
-def with_guess(report: Report, found: Guess, table: Table, images: str = "", asked: bool = False) -> Report:
+def with_guess(
+    report: Report, found: Guess, table: Table, images: str = "", asked: bool = False, advice: tuple[str, ...] = ()
+) -> Report:
     """The report with what `regard train` would make of the file; pictures are looked at. `asked` = --task says it."""
     told = [f"task {found.task}: --task says so"] if asked else []
-    lines = (*told, *found.why, *([found.why_tokens] if found.why_tokens else []), *running(found, table))
+    lines = (*told, *found.why, *([found.why_tokens] if found.why_tokens else []), *running(found, table), *advice)
     pictures = survey(table, images) if found.task == "caption" else None
     return replace(report, task=found.task, why=lines, pictures=pictures)
 
