@@ -343,6 +343,38 @@ def test_columns_become_settings(write: Write) -> None:
     assert (made.config.data.source, made.config.data.target) == (('a "b"', "c,d"), "label")
 
 
+BUNDLES = ("V;PST", "V;PRS;3;SG", "N;PL", "V;NFIN")
+
+
+@pytest.mark.parametrize(
+    ("header", "order", "source", "target"),
+    [
+        ("", (0, 1, 2), ("1", "3"), "2"),  # as UniMorph has it: lemma, form, tags
+        ("", (0, 2, 1), ("1", "2"), "3"),
+        ("lemma\ttags\tform\n", (0, 2, 1), ("lemma", "tags"), "form"),
+        ("lemma\tform\tfeatures\n", (0, 1, 2), ("lemma", "features"), "form"),
+    ],
+)
+def test_bundles_of_tags_are_read_and_never_written(
+    write: Write, header: str, order: tuple[int, ...], source: tuple[str, ...], target: str
+) -> None:
+    rows = [(f"lem{i}", f"lem{i}ed", BUNDLES[i % 4]) for i in range(60)]
+    path = write("x.tsv", header + "".join("\t".join(row[place] for place in order) + "\n" for row in rows))
+    made = configured(path, None, None, [])
+    assert (made.config.task, made.config.data.source, made.config.data.target) == ("transduce", source, target)
+    assert made.config.data.tags == source[1:]
+    assert any(f"--tags {source[1]}" in line for line in made.why)
+    said = configured(path, None, None, [f"data.source={','.join(source)}", f'data.target="{target}"', "data.tags=[]"])
+    assert said.config.data.tags == ()
+
+
+@pytest.mark.parametrize("cell", ["x{};y{}", "a text; with {} words {}", "v{}|{}"])
+def test_what_only_looks_like_tags_is_text(write: Write, cell: str) -> None:
+    path = write("x.tsv", "".join(f"a{i}\tb{i}\t{cell.format(i, i)}\n" for i in range(60)))
+    made = configured(path, None, None, [])
+    assert (made.config.data.target, made.config.data.tags) == ("3", ())
+
+
 @pytest.mark.parametrize("word", ["task=transduce", "tokens.source=bytes", "tokens.size=50"])
 def test_what_is_said_wins(write: Write, word: str) -> None:
     made = configured(write("x.tsv", labelled(100, 2)), None, None, [word])
