@@ -22,8 +22,8 @@ from regard.models.model import Model
 from regard.models.threads import threads
 from regard.score.calibration import Calibration, Look, calibrate, quality
 from regard.score.retrieval import Hit, Vectors, nearest
-from regard.search.stop import go_on
 from regard.search.write import Sampling
+from regard.stop import go_on
 from regard.tasks.choose import task
 from regard.tasks.embed import Embed, body_vectors, gathered
 from regard.tasks.generate import Generate, page
@@ -192,10 +192,8 @@ class Trained:
             raise UsageError("embed takes a list of texts; for one text say model.embed([text])")
         require("batch", batch, 1)
         self.refuse_pictures()
-        asked: list[Item | None] = []
-        for number, text in enumerate(texts, 1):
-            go_on()
-            asked.append(self.item(text, f"text {number}") if any(columns(text)) else None)
+        asked = [self.item(text, f"text {number}") if any(columns(text)) else None
+                 for number, text in enumerate(texts, 1)]  # fmt: skip
         return self.embedded(asked, batch)
 
     def embedded(self, items: Sequence[Item | None], batch: int) -> Vectors:
@@ -254,6 +252,7 @@ class Trained:
 
     def whole(self, text: Text, where: str = "text 1") -> Item:
         """A source as numbers, however long."""
+        go_on()
         parts = columns(text)
         if len(parts) != len(self.vocabulary.is_tags) and not (isinstance(self.task, Embed) and len(parts) == 1):
             raise DataError(f"{where}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
