@@ -15,6 +15,7 @@ from regard.data.doctor.repeats import Conflicts, Groups, Overlap, ceiling, conf
 from regard.data.doctor.sides import find_sides, is_copy
 from regard.data.doctor.twins import find_twins, likeness
 from regard.data.doctor.writing import find_rare, find_strangers, find_writing
+from regard.data.evenly import evenly
 from regard.data.guess import Guess
 from regard.data.images import measure as size_of
 from regard.data.images import row_reference
@@ -173,7 +174,7 @@ def survey(table: Table, images: str = "") -> Survey:
     """Opens the pictures of a table, evenly spread ones where there are many."""
     sizes: Counter[str] = Counter()
     failures: list[str] = []
-    looked = table.examples[:: -(-len(table.examples) // MOST_OPENED) or 1]
+    looked = evenly(table.examples, MOST_OPENED)
     for example in looked:
         try:
             width, height = size_of(row_reference(images, example.source[0]), Path(table.folder))
