@@ -30,6 +30,7 @@ from regard.tasks.generate import Generate, page
 from regard.tasks.reading import Reads
 from regard.tasks.task import Alignment, Answer, Evaluation, Item, Token, Wish, require
 from regard.tasks.transduce import Transduce
+from regard.view.carry import Without, word_by_word
 from regard.view.change import Change
 from regard.view.derive import derive as derived
 from regard.view.look import evaluating, look, places, recorded, with_room
@@ -235,6 +236,13 @@ class Trained:
         numbers, cosines = nearest(self.embed([query]), self.embed(corpus), count)
         return [Hit(number, "\t".join(columns(corpus[number])), float(cosine))
                 for number, cosine in zip(numbers[0].tolist(), cosines[0], strict=True)]  # fmt: skip
+
+    def word_by_word(self, text: Text) -> Iterator[Without]:
+        """What is left of a text without each of its words that are read; `embedded` gives the vectors of these."""
+        if not any(columns(text)):
+            return
+        item = self.fitting(self.whole(self.within_reach(columns(text))))
+        yield from word_by_word(self.vocabulary, item, self.source_tokens(text, item), mend("\t".join(columns(text))))
 
     def wanted(self, beam: int | None, wish: Wish | None) -> Wish:
         if wish is not None and beam is not None:
