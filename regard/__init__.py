@@ -16,6 +16,7 @@ The path of one example through the package, folder by folder:
     port/       models for other people's engines
     serve/      a model behind an HTTP API and a page
     folder.py   a saved model is a folder; trained.py a model that answers; filter.py lines through it; cli.py the verbs
+    stop.py     whatever of this nobody waits for any more ends
 
 Names are imported when they are first used, so that `regard --help` need not wait for torch.
 """

@@ -166,7 +166,7 @@ def check(
     from regard.data.check import with_guess
     from regard.data.doctor.sheet import render
     from regard.data.guess import guess, refuse_pictures
-    from regard.data.read import Columns, json_line, read
+    from regard.data.read import Columns, read
     from regard.rules import advice
 
     asked = Columns(tuple(source.split(",")) if source else (), target or "")
@@ -176,7 +176,7 @@ def check(
     assert table is not None
     advised = advice(file, found, asked)
     report = with_guess(examine(table, second, found.task), found, table, images or "", bool(task), advised)
-    print(json_line(report.as_dict()) if as_json else render(report))
+    print(as_line(report.as_dict()) if as_json else render(report))
 
 
 @app.command()
@@ -199,7 +199,7 @@ def presets(
     ordered = sorted(lineage, key=lambda each: (int(found[1]) if (found := lineage[each]) else 99, each))
     about = {each: config.parse_toml(config.preset_text(each), each).get("about", "") for each in ordered}
     if as_json:
-        print(json.dumps(about, ensure_ascii=False))
+        print(as_line(about))
         return
     for each, line in about.items():
         print(f"{each:18} {line}")
@@ -379,14 +379,14 @@ def score(
     columns = asked_columns(loaded[0], source, target) if source or target else None
     if other is None:
         found = loaded[0].score(file, beam, skip_bad, columns)
-        print(json.dumps(evaluation_dict(found)) if as_json else evaluation_text(found))
+        print(as_line(evaluation_dict(found)) if as_json else evaluation_text(found))
         return
     from regard.lab.compare.against import against, render
 
     first, second = loaded
     names = (first.name, second.name) if first.name != second.name else (model, other)
     test = against(first, second, file, beam, skip_bad, columns, names)
-    print(json.dumps(test.as_dict(), ensure_ascii=False) if as_json else render(test))
+    print(as_line(test.as_dict()) if as_json else render(test))
 
 
 @app.command()
@@ -540,7 +540,7 @@ def anatomy(
     from regard.lab.anatomy import as_dict, render
 
     found = dissect(config.resolve(preset, config_file, settings), length, vocabulary)
-    print(json.dumps(as_dict(found)) if as_json else render(found))
+    print(as_line(as_dict(found)) if as_json else render(found))
 
 
 @app.command()
@@ -581,7 +581,7 @@ def compare(
     names = tuple(name.strip() for name in presets.split(",") if name.strip())
     asked = Asked(file, names, test, valid, seeds, seed, minutes, steps, task, tuple(settings or ()))
     found = make(asked, Path(out), quiet, "regard " + shlex.join(sys.argv[1:]))
-    print(json.dumps(found.as_dict(), ensure_ascii=False) if as_json else render(found))
+    print(as_line(found.as_dict()) if as_json else render(found))
     note(f"{Path(out) / HTML}: open it in a browser; each folder beside it is a model, as {names[0]}-{seed}")
 
 
@@ -602,7 +602,7 @@ def laws(
 
     found = judge(Trained.load(model), seed=seed)
     if as_json:
-        print(json.dumps([{"name": law.name, "difference": law.difference, "holds": law.holds} for law in found]))
+        print(as_line([{"name": law.name, "difference": law.difference, "holds": law.holds} for law in found]))
     else:
         print(render(found))
     if not all(law.holds for law in found):
@@ -900,6 +900,13 @@ def refuse_search(loaded: "Trained", words: set[str]) -> None:
 
     if isinstance(loaded.task, Reads) and words & {"beam", "length_penalty"}:
         raise UsageError(f"{loaded.task.why}: {APPLIES} apply to the task {loaded.config.task}")
+
+
+def as_line(values: Any) -> str:
+    """What --json prints: null for a number that is not finite, and nothing that could steer a terminal."""
+    from regard.data.read import json_line
+
+    return json_line(values)
 
 
 def evaluation_dict(found: "Evaluation") -> dict[str, Any]:

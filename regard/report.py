@@ -16,6 +16,7 @@ import torch
 
 from regard.data.check import check
 from regard.data.doctor.failures import Case, failures
+from regard.data.evenly import evenly
 from regard.data.read import Example, Table
 from regard.data.tokens import UNKNOWN
 from regard.errors import FolderError, RegardError
@@ -205,8 +206,7 @@ def spread(judged: Sequence[Judged], items: Sequence[Item]) -> list[int]:
     right = {number for number, each in enumerate(judged) if each.right}
     wrong = [number for number in fitting if number < len(judged) and number not in right][: RECORDS // 2]
     rest = sorted(set(fitting) - set(wrong), key=lambda number: (len(items[number].source), number))
-    room = RECORDS - len(wrong)
-    return [*(rest[len(rest) * place // room] for place in range(min(room, len(rest)))), *wrong]
+    return [*evenly(rest, RECORDS - len(wrong)), *wrong]
 
 
 def question(example: Example, task: str) -> list[str]:

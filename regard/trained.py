@@ -22,14 +22,15 @@ from regard.models.model import Model
 from regard.models.threads import threads
 from regard.score.calibration import Calibration, Look, calibrate, quality
 from regard.score.retrieval import Hit, Vectors, nearest
-from regard.search.stop import go_on
 from regard.search.write import Sampling
+from regard.stop import go_on
 from regard.tasks.choose import task
 from regard.tasks.embed import Embed, body_vectors, gathered
 from regard.tasks.generate import Generate, page
 from regard.tasks.reading import Reads
 from regard.tasks.task import Alignment, Answer, Evaluation, Item, Token, Wish, require
 from regard.tasks.transduce import Transduce
+from regard.view.carry import Without, word_by_word
 from regard.view.change import Change
 from regard.view.derive import derive as derived
 from regard.view.look import evaluating, look, places, recorded, with_room
@@ -41,6 +42,9 @@ Question = Text | Item  # a source, or what `Trained.item` made of it
 CHUNK = 16  # batches that are sorted by length together
 DIGITS = 4  # of an alignment
 ANY = sys.maxsize  # tokens: as many as there are
+SHORT = 4096  # characters of a text that is encoded whole, so that it can be told how long it is
+PROBABLE = 16  # characters of a token at most, as a rule: so much of a longer text is tried first
+TORN = 5  # tokens of a `[mask]` that was cut in two: all that the end of a text can change before it
 REMEMBERED = 1_000_000  # tokens of sources and answers, some tens of megabytes
 NOTHING = Answer("", 0.0, 1.0)
 
@@ -192,10 +196,8 @@ class Trained:
             raise UsageError("embed takes a list of texts; for one text say model.embed([text])")
         require("batch", batch, 1)
         self.refuse_pictures()
-        asked: list[Item | None] = []
-        for number, text in enumerate(texts, 1):
-            go_on()
-            asked.append(self.item(text, f"text {number}") if any(columns(text)) else None)
+        asked = [self.item(text, f"text {number}") if any(columns(text)) else None
+                 for number, text in enumerate(texts, 1)]  # fmt: skip
         return self.embedded(asked, batch)
 
     def embedded(self, items: Sequence[Item | None], batch: int) -> Vectors:
@@ -235,6 +237,13 @@ class Trained:
         return [Hit(number, "\t".join(columns(corpus[number])), float(cosine))
                 for number, cosine in zip(numbers[0].tolist(), cosines[0], strict=True)]  # fmt: skip
 
+    def word_by_word(self, text: Text) -> Iterator[Without]:
+        """What is left of a text without each of its words that are read; `embedded` gives the vectors of these."""
+        if not any(columns(text)):
+            return
+        item = self.fitting(self.whole(self.within_reach(columns(text))))
+        yield from word_by_word(self.vocabulary, item, self.source_tokens(text, item), mend("\t".join(columns(text))))
+
     def wanted(self, beam: int | None, wish: Wish | None) -> Wish:
         if wish is not None and beam is not None:
             raise UsageError(f"beam={beam} and a wish, which has its own beam ({wish.beam}): say one of them")
@@ -250,22 +259,56 @@ class Trained:
 
     def item(self, text: Text, where: str = "text 1") -> Item:
         """A source as numbers, cut with a warning that says `where` if it is longer than the model was made for."""
-        return self.fitting(self.whole(text, where), where)
+        parts = self.parts(text, where)
+        near = self.within_reach(parts)
+        return self.fitting(self.whole(near, where), where, near == parts)
+
+    def parts(self, text: Text, where: str) -> tuple[str, ...]:
+        """The columns of a source, as many as the model reads."""
+        found, wanted = columns(text), len(self.vocabulary.is_tags)
+        if len(found) != wanted and not (isinstance(self.task, Embed) and len(found) == 1):
+            raise DataError(f"{where}: expected {wanted} source columns with tabs between them, found {len(found)}: "
+                            f"{escape(' ⇥ '.join(found))[:60]!r}")  # fmt: skip
+        return found
+
+    def within_reach(self, parts: tuple[str, ...]) -> tuple[str, ...]:
+        """The columns, of a long one only as much as shows which tokens the model will read, and that there are more.
+
+        Each is whole, or has by itself more tokens than the model reads; so in whichever order columns are read, what
+        is read stays the same. A task that answers for what it has not read has it all.
+        """
+        if self.task.any_length or self.config.encoder.kind == "image":
+            return parts
+        if isinstance(self.task, Reads) and self.task.beyond:
+            return parts
+        return tuple(self.beginning(parts, place) for place in range(len(parts)))
+
+    def beginning(self, parts: tuple[str, ...], place: int) -> str:
+        """As much of a column as has enough tokens, each as in the whole column: tried with more and more of it."""
+        text, is_tags = parts[place], self.vocabulary.is_tags
+        end = max(SHORT, PROBABLE * self.config.data.max_source)
+        while not (len(parts) == len(is_tags) and is_tags[place]):
+            end = self.vocabulary.source.seam(text, end)
+            if end >= len(text):
+                break
+            alone = [text[:end] if number == place else "" for number in range(len(parts))]
+            found = len(self.task.encoded(alone).ids) - (len(parts) - 1)
+            if found > self.config.data.max_source + TORN:
+                return text[:end]
+            end *= 2
+        return text
 
     def whole(self, text: Text, where: str = "text 1") -> Item:
         """A source as numbers, however long."""
-        parts = columns(text)
-        if len(parts) != len(self.vocabulary.is_tags) and not (isinstance(self.task, Embed) and len(parts) == 1):
-            raise DataError(f"{where}: expected {len(self.vocabulary.is_tags)} source columns with tabs "
-                            f"between them, found {len(parts)}: {escape(' ⇥ '.join(parts))[:60]!r}")  # fmt: skip
-        return self.task.ask(parts, ".")
+        go_on()
+        return self.task.ask(self.parts(text, where), ".")
 
     def excess(self, item: Item) -> int:
         """Tokens of a source beyond data.max_source, its end not counted."""
         longest = ANY if self.task.any_length else self.config.data.max_source
         return max(0, len(item.source) - len(ending(item)) - longest)
 
-    def fitting(self, item: Item, where: str = "") -> Item:
+    def fitting(self, item: Item, where: str = "", is_whole: bool = True) -> Item:
         """The item with a source of at most data.max_source tokens, its end not counted; a warning says `where`."""
         excess, end = self.excess(item), ending(item)
         if not excess:
@@ -273,7 +316,8 @@ class Trained:
         longest = self.config.data.max_source
         if where:
             rest = f"; {self.task.beyond}" if isinstance(self.task, Reads) and self.task.beyond else ""
-            warnings.warn(f"{where}: {longest + excess} tokens, cut to {longest} (data.max_source){rest}", stacklevel=2)
+            found = f"{longest + excess} tokens" if is_whole else f"more than {longest} tokens"
+            warnings.warn(f"{where}: {found}, cut to {longest} (data.max_source){rest}", stacklevel=2)
         return replace(item, source=item.source[:longest] + end)
 
     def score(
@@ -416,7 +460,7 @@ class Trained:
     def spelled_source(self, text: Text, item: Item | None = None) -> list[str]:
         """The tokens of a text as they are shown: a column of an alignment for each. `item` is the text as numbers."""
         if item is None:
-            item = self.fitting(self.task.ask(columns(text), "."))
+            item = self.fitting(self.whole(self.within_reach(columns(text))))
         return [token.text for token in self.source_tokens(text, item)]
 
     def source_tokens(self, text: Text, item: Item) -> list[Token]:
@@ -424,7 +468,9 @@ class Trained:
         if item.picture is not None:
             rows, across = places(self.model, item)
             return [Token(f"{place // across},{place % across}", 0, 0) for place in range(rows * across)]
-        spans = self.task.encoded(columns(text)).spans
+        given = columns(text)
+        # Of several columns none is shortened: those after it would stand elsewhere.
+        spans = self.task.encoded(given if len(given) > 1 else self.within_reach(given)).spans
         end = len("\t".join(columns(text)))
         read = len(item.source) - len(ending(item))  # the sign at the end of a text that was cut stands for none of it
         where = [*spans[:read], *[(end, end)] * len(item.source)]

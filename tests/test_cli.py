@@ -4,6 +4,7 @@ import errno
 import gzip
 import io
 import json
+import math
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,6 +24,7 @@ from regard import cli, config
 from regard.data import builtin
 from regard.errors import RegardError, UsageError
 from regard.lab import laws
+from regard.tasks.task import Evaluation
 from regard.trained import Trained
 from tests.view.small import made
 
@@ -751,6 +754,29 @@ def test_broken_law_is_told_by_the_exit_code(
     done = regard("laws", copy_folder, "--json")
     assert done.code == 1
     assert [law["holds"] for law in json.loads(done.out)][:2] == [False, True]
+
+
+def strict(text: str) -> Any:
+    """As other readers of JSON take it: NaN and Infinity are no words of it."""
+
+    def refuse(word: str) -> None:
+        raise ValueError(word)
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_json_has_null_for_what_is_not_finite(
+    regard: Regard, copy_folder: Path, copy_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sound, judge = laws.LAWS[0], Trained.judge
+    monkeypatch.setattr(laws, "LAWS", (lambda probe: replace(sound(probe), difference=math.nan),))
+    assert strict(regard("laws", copy_folder, "--json").out)[0]["difference"] is None
+
+    def judged(*given: Any) -> Evaluation:
+        return replace(judge(*given), facts={"loss": math.inf})
+
+    monkeypatch.setattr(Trained, "judge", judged)
+    assert strict(regard("score", copy_folder, copy_file, "--json").out)["loss"] is None
 
 
 def test_anatomy(regard: Regard, refused: Callable[..., str]) -> None:

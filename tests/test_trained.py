@@ -5,22 +5,29 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
-from regard import trained
+from regard import config, trained
 from regard.data import builtin
-from regard.data.tokens import END
+from regard.data.read import Example
+from regard.data.tokens import END, KINDS, Encoding
+from regard.data.vocabulary import learn
 from regard.errors import DataError, MissingError, UsageError
+from regard.models.build import build
 from regard.score.calibration import Calibration, Quality
 from regard.search.write import Sampling
 from regard.tasks.task import Answer, Item, Wish
 from regard.tasks.transduce import Transduce
 from regard.trained import Trained, columns
+from tests.view.small import made
 
 SmallModel = Callable[..., Trained]
 WRITERS = ["attention-encoder", "conv", "decoder", "rnn", "rnn-attention", "rnn-context", "rnn-single", "transformer"]
@@ -56,6 +63,64 @@ def test_over_long_text_is_cut_with_a_warning_that_names_it(copy_model: Trained)
     assert len(heard) == 1
     with pytest.warns(UserWarning, match="text 42: "):
         copy_model.run(["a", "b" * 50], first_number=40)
+
+
+PIECES = st.sampled_from(
+    ["ab", "abc", "é", "日本", "12", "..", " ", " ", "  ", "\u00a0", "\u2003", "\n", "[mask]", "\x1f"]
+)
+LONG = st.lists(PIECES, max_size=60).map("".join)
+
+
+@pytest.fixture(scope="module")
+def readers() -> dict[str, Trained]:
+    """Small models of every kind of tokens and of the tasks that read in ways of their own; two columns each."""
+    found = {}
+    for task, kind in [*product(["transduce"], KINDS), *product(["fill", "extract"], ["characters", "words", "bpe"])]:
+        words = [f"task={task}", f"tokens.source={kind}", "data.max_source=9", *(
+            ["data.source=1,2", "data.target=3"] if task == "extract" else [])]  # fmt: skip
+        preset = "rnn-attention" if task == "transduce" else "encoder"
+        widths = [f"{side}.width=16" for side in (("encoder", "decoder") if task == "transduce" else ("encoder",))]
+        c = config.resolve(preset, None, [*words, *widths])
+        examples = [Example(("ab abc  ab é 12", "abc .. ab"), None if task == "fill" else "abc", 1)] * 3
+        vocabulary = learn(examples, c, [False, False])
+        made = build(c, vocabulary.source.size, vocabulary.target.size)
+        found[f"{task} {kind}"] = Trained(c, vocabulary, made.eval())
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*cut to 9")
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(LONG, LONG)
+def test_of_a_long_text_as_much_is_encoded_as_is_read(
+    readers: dict[str, Trained], monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    """The first tokens of a text are those of its beginning, wherever that is cut."""
+    monkeypatch.setattr(trained, "SHORT", 1)
+    monkeypatch.setattr(trained, "PROBABLE", 1)
+    for name, model in readers.items():
+        found, whole = model.item((first, second)), model.fitting(model.whole((first, second)))
+        assert found.source == whole.source, name
+        if found.passage is not None and whole.passage is not None:
+            assert whole.passage.text.startswith(found.passage.text), name
+            assert whole.passage.spans[:9] == found.passage.spans[:9], name
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_megabyte_is_not_encoded_for_a_few_tokens(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = made("classify", "encoder", f"tokens.source={kind}", "data.max_source=20")
+    seen: list[int] = []
+    read = type(model.task).encoded
+
+    def watched(task: Any, columns: Any) -> Encoding:
+        seen.append(sum(map(len, columns)))
+        return read(task, columns)
+
+    monkeypatch.setattr(type(model.task), "encoded", watched)
+    with pytest.warns(UserWarning, match=r"text 1: more than 20 tokens, cut to 20 \(data\.max_source\)$"):
+        (long,) = model.run(["ab cd dc " * 100_000])
+    assert max(seen) < 5_000
+    with pytest.warns(UserWarning, match=r"text 1: [0-9]+ tokens, cut to 20"):
+        assert model.run(["ab cd dc " * 30]) == [long]
 
 
 @pytest.mark.parametrize("preset", WRITERS)

@@ -15,6 +15,7 @@ from regard.data.doctor.repeats import Conflicts, Groups, Overlap, ceiling, conf
 from regard.data.doctor.sides import find_sides, is_copy
 from regard.data.doctor.twins import find_twins, likeness
 from regard.data.doctor.writing import find_rare, find_strangers, find_writing
+from regard.data.evenly import evenly
 from regard.data.guess import Guess
 from regard.data.images import measure as size_of
 from regard.data.images import row_reference
@@ -72,7 +73,7 @@ class Report:
     examples: int
     skipped: int
     notes: tuple[str, ...]
-    source_lengths: Lengths
+    source_lengths: Lengths | None  # None of pictures, whose names are no text to be learnt
     target_lengths: Lengths | None
     duplicates: int  # examples that repeat an earlier one
     conflicts: Conflicts | None
@@ -105,13 +106,13 @@ def check(table: Table, other: Table | None = None, task: str = "transduce", mea
         examples=len(sight),
         skipped=table.skipped,
         notes=tuple(table.notes),
-        source_lengths=_lengths(sum(map(len, each.source)) + len(each.source) - 1 for each in table.examples),
+        source_lengths=source_lengths(sight),
         target_lengths=_lengths(map(len, targets)) if has_target else None,
         duplicates=len(sight) - sum(map(len, groups.values())),
         conflicts=conflicts(groups) if has_target else None,
         ceiling=ceiling(groups) if has_target else None,
         overlap=shared,
-        alphabets=_alphabets(sight),
+        alphabets=_alphabets(written(sight)),
         copied=sum(map(is_copy, table.examples)) if has_target else None,
         findings=worst_first([*findings(sight, groups), *between]),
         baselines=baselines(sight, there) if measure else None,
@@ -124,11 +125,23 @@ def compared(sight: Sight, groups: Groups, other: Sight, path: str) -> tuple[Ove
     return shared, [*found, *find_strangers(sight, other, path)]
 
 
-def findings(sight: Sight, groups: Groups) -> Iterator[Finding | None]:
-    """All that the doctor sees in one file. Of pictures only what is said about them is text."""
-    texts = sight
+def written(sight: Sight) -> Sight:
+    """What is text of it: of pictures only what is said about them."""
+    if sight.task != "caption":
+        return sight
+    return Sight([replace(example, source=()) for example in sight.examples], sight.task)
+
+
+def source_lengths(sight: Sight) -> Lengths | None:
+    """Of all source columns together, with a tab between them."""
     if sight.task == "caption":
-        texts = Sight([replace(example, source=()) for example in sight.examples], sight.task)
+        return None
+    return _lengths(sum(map(len, each.source)) + len(each.source) - 1 for each in sight.examples)
+
+
+def findings(sight: Sight, groups: Groups) -> Iterator[Finding | None]:
+    """All that the doctor sees in one file."""
+    texts = written(sight)
     yield from find_writing(texts)
     yield from find_rare(texts)
     if sight.task == "generate":  # in running text lines may well return
@@ -163,7 +176,7 @@ def survey(table: Table, images: str = "") -> Survey:
     """Opens the pictures of a table, evenly spread ones where there are many."""
     sizes: Counter[str] = Counter()
     failures: list[str] = []
-    looked = table.examples[:: -(-len(table.examples) // MOST_OPENED) or 1]
+    looked = evenly(table.examples, MOST_OPENED)
     for example in looked:
         try:
             width, height = size_of(row_reference(images, example.source[0]), Path(table.folder))

@@ -52,6 +52,7 @@ SURROGATE = re.compile("[\ud800-\udfff]")
 WORD = re.compile(r"\S+")
 TOKEN = re.compile(r"(?:\S|\u00a0)+")  # a word in which a no-break space stands for a space
 LABEL = re.compile(r"[^\0]+")
+SEAM = re.compile(r"(?<=\S) ")  # no word and no region of subwords reaches across, nor looks at what follows
 TAG = re.compile(r"[^;|\s]+")
 DIGIT = re.compile(r"\d")
 # Letters keep their combining marks, which the library's own pattern cuts off (and with them most Indic words).
@@ -115,6 +116,13 @@ class Tokenizer:
         first piece is read with one of its own.
         """
         return self.pieces.encode_pieces([mend(piece) for piece in pieces])
+
+    def seam(self, text: str, at: int) -> int:
+        """The first place from `at` on before which a text has the tokens that it has there as a whole; or its end."""
+        if isinstance(self.pieces, Characters):
+            return min(at, len(text))
+        found = SEAM.search(text, at)
+        return found.start() if found else len(text)
 
     @cached_property
     def spacing(self) -> NDArray[np.int8]:

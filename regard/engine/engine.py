@@ -24,8 +24,8 @@ from regard.layers.embedding import Embedding
 from regard.layers.positions import beyond
 from regard.models.model import Model
 from regard.search.rules import Demands, Rules
-from regard.search.stop import go_on, listening
 from regard.search.write import Hypothesis
+from regard.stop import go_on, listening
 
 PRECISIONS = ("fp32", "int8")
 NO_ENGINE = ("{} needs the engine, and there is none for this model here (no C++ compiler when regard was installed, "

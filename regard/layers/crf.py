@@ -7,6 +7,8 @@ of a network, Lample et al. 2016, https://arxiv.org/abs/1603.01360). Vectorised 
 import torch
 from torch import Tensor, nn
 
+from regard.stop import go_on
+
 
 class Chain(nn.Module):
     """Which label likes to follow which, to begin and to end. A mask is True for the first places of a row, alone.
@@ -39,6 +41,7 @@ class Chain(nn.Module):
         """At each place, for each label there, the summed weight of all that can stand before it, as a logarithm."""
         found = [self.first + emissions_BTV[:, 0]]
         for at in range(1, emissions_BTV.shape[1]):
+            go_on()
             next_BV = mixed(found[-1], self.transitions) + emissions_BTV[:, at]
             found.append(torch.where(mask_BT[:, at, None], next_BV, found[-1]))
         return found
@@ -47,6 +50,7 @@ class Chain(nn.Module):
         """… and of all that can stand after it."""
         found = [self.last.expand(len(emissions_BTV), -1)]
         for at in range(emissions_BTV.shape[1] - 1, 0, -1):
+            go_on()
             next_BV = mixed(found[-1] + emissions_BTV[:, at], self.transitions.T)
             found.append(torch.where(mask_BT[:, at, None], next_BV, found[-1]))
         return found[::-1]
@@ -68,6 +72,7 @@ class Chain(nn.Module):
         stay = torch.arange(count * labels, device=mask_BT.device).view(1, count, labels)
         ways = []
         for at in range(1, length):
+            go_on()
             every = (score_BNV[..., None] + self.transitions).flatten(1, 2)  # (B, N × V, V)
             next_BNV, way_BNV = every.topk(count, 1)
             goes_on = mask_BT[:, at, None, None]
@@ -81,6 +86,7 @@ def walk_back(ways: list[Tensor], way_BN: Tensor, labels: int) -> Tensor:
     """The labels on the ways that end at `way_BN`, from the first place to the last."""
     found = [way_BN % labels]
     for each in reversed(ways):
+        go_on()
         way_BN = each.flatten(1).gather(1, way_BN)
         found.append(way_BN % labels)
     return torch.stack(found[::-1], 2)

@@ -12,7 +12,7 @@ from regard.data.tokens import END
 from regard.errors import UsageError
 from regard.layers.rows import rows
 from regard.search.rules import Demands, Rules, followed, log_probabilities, obey
-from regard.search.stop import go_on
+from regard.stop import go_on
 
 HOTTEST = 1e4  # a temperature at which all tokens are as good as equal
 Step = Callable[[Tensor, Any], tuple[Tensor, Any]]

@@ -1,10 +1,10 @@
 """A request and a model in, what is answered out; on the thread of that model, off the event loop."""
 
-import re
 from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from regard.trained import NOTHING, Question, Text, Trained, columns
 from regard.view.change import Change
 
 Pixels = np.ndarray[Any, np.dtype[np.float32]]
-WORD = re.compile(r"\S+")
+BATCH = 64  # texts with a word left out that are read together
 
 
 @dataclass(frozen=True)
@@ -190,23 +190,13 @@ def search(model: Trained, request: SearchRequest) -> list[HitAnswer]:
 
 def weights(model: Trained, query: Pixels, hits: Sequence[tuple[str, float]]) -> list[list[Word]]:
     """For each word of each hit how much nearer the hit is with it than without; of very many words the first."""
-    texts = [within_reach(model, text) for text, _ in hits]
-    places = [(number, found.start(), found.end()) for number, text in enumerate(texts)
-              for found in WORD.finditer(text)][:limits.MOST_ERASED]  # fmt: skip
-    erased = [texts[number][:start] + texts[number][end:] for number, start, end in places]
-    left = (model.embed(erased) @ query[0]).tolist() if erased else []
+    every = ((number, word) for number, (text, _) in enumerate(hits) for word in model.word_by_word(text))
+    tried = list(islice(every, limits.MOST_ERASED))
+    left = (model.embedded([word.item for _, word in tried], BATCH) @ query[0]).tolist()
     made: list[list[Word]] = [[] for _ in hits]
-    for (number, start, end), cosine in zip(places, left, strict=True):
-        made[number].append(Word(start=start, end=end, weight=hits[number][1] - cosine))
+    for (number, word), cosine in zip(tried, left, strict=True):
+        made[number].append(Word(start=word.start, end=word.end, weight=hits[number][1] - cosine))
     return made
-
-
-def within_reach(model: Trained, text: str) -> str:
-    """As much of a text as the model reads, and as much again: what follows a word that is left out moves up."""
-    if model.task.any_length or len(model.vocabulary.is_tags) > 1 or len(columns(text)) > 1:
-        return text
-    spans = model.task.encoded((text,)).spans[: 2 * model.config.data.max_source]
-    return text[: spans[-1][1]] if spans else ""
 
 
 # ── look ─────────────────────────────────────────────────────────────────────────────────────────────────────────────

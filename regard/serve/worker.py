@@ -13,13 +13,13 @@ from contextlib import suppress
 from typing import Any
 
 from regard.errors import RegardError, Stopped
-from regard.search.stop import Stop
 from regard.serve.ask import Ask, Options, answer_together
 from regard.serve.limits import MOST_TOGETHER
 from regard.serve.meter import Meter
 from regard.serve.refusal import Refusal, busy, does_not_fit
 from regard.serve.schema import Result
 from regard.serve.shelf import Place
+from regard.stop import Stop
 from regard.trained import Trained
 
 LOG = logging.getLogger("regard.serve")

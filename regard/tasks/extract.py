@@ -21,10 +21,12 @@ from regard.models.model import Model
 from regard.score import EXTRACT
 from regard.score.intervals import Bootstrap
 from regard.score.metrics import corpus_tallies, measured
+from regard.stop import go_on
 from regard.tasks.reading import ReadsPlaces, read_states
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Passage, Token, Wish, runs
 
 Span = tuple[int, int, float]  # first and last token of an answer, and its log probability
+AT_ONCE = 1 << 18  # spans that are compared before anybody is asked whether the answer is still wanted
 
 
 class Extract(ReadsPlaces):
@@ -146,13 +148,17 @@ class Extract(ReadsPlaces):
         places = torch.isfinite(logs_TV[:, 0]).nonzero()[:, 0]
         if not len(places):
             return []
-        begin, length = int(places[0]), len(places)
-        start_N, end_N = logs_TV[places, 0], logs_TV[places, 1]
-        allowed = torch.ones(length, length, dtype=torch.bool).triu().tril(self.config.data.max_target - 1)
-        logs = (start_N[:, None] + end_N).masked_fill(~allowed.to(start_N.device), -torch.inf).flatten()
-        logs, order = logs.log_softmax(0).sort(dim=0, descending=True, stable=True)
-        found = zip(order[:count].tolist(), logs[:count].tolist(), strict=True)
-        return [(begin + at // length, begin + at % length, log) for at, log in found if log > -math.inf]
+        begin, width = int(places[0]), min(len(places), self.config.data.max_target)
+        starts = logs_TV[places, 0]
+        ends = F.pad(logs_TV[places, 1], (0, width - 1), value=-torch.inf).unfold(0, width, 1)  # those a start may have
+        found: list[Span] = []
+        total, rows = starts.new_tensor(-torch.inf), max(1, AT_ONCE // width)
+        for first in range(0, len(places), rows):
+            go_on()
+            some = starts[first : first + rows, None] + ends[first : first + rows]
+            total = torch.logaddexp(total, some.flatten().logsumexp(0))
+            found = sorted(found + likeliest(some, begin + first, count), key=lambda each: -each[2])[:count]
+        return [(start, end, log - float(total)) for start, end, log in found]
 
     def spelled(self, item: Item, first: int, last: int) -> str:
         """The piece of the text as it stands there; of a question without its text, its tokens."""
@@ -213,6 +219,17 @@ class Extract(ReadsPlaces):
 def asked_length(columns: Sequence[str]) -> int:
     """Where the context begins among columns of which the questions come first."""
     return sum(len(text) + 1 for text in columns[1:])
+
+
+def likeliest(logs: Tensor, begin: int, count: int) -> list[Span]:
+    """Of spans in rows by their start, in columns by their length: the best that are possible, ties by their place."""
+    flat, width = logs.flatten(), logs.shape[1]
+    least = flat.topk(min(count, len(flat))).values[-1]
+    among = ((flat >= least) & (flat > -torch.inf)).nonzero()[:, 0]
+    best, order = flat[among].sort(descending=True, stable=True)
+    places = among[order[:count]].tolist()
+    return [(begin + at // width, begin + at // width + at % width, log)
+            for at, log in zip(places, best[:count].tolist(), strict=True)]  # fmt: skip
 
 
 def cut_out(passage: Passage, first: int, last: int) -> str:

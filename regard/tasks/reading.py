@@ -17,7 +17,7 @@ from regard.engine.engine import Engine
 from regard.errors import UsageError
 from regard.layers.pool import Pool
 from regard.models.model import Model
-from regard.search.stop import go_on
+from regard.stop import go_on
 from regard.tasks.task import Answer, Exact, Foresight, Item, Token, Wish
 
 SHOWN = 8  # labels that a note names

@@ -21,8 +21,8 @@ from regard.models.model import Model
 from regard.score import Metric
 from regard.score.labels import Confusion
 from regard.score.tallies import Tally
-from regard.search.stop import go_on
 from regard.search.write import Sampling
+from regard.stop import go_on
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import torch
 from torch.nn.utils import clip_grad_norm_
 
 from regard.config import Train
+from regard.data.evenly import evenly
 from regard.errors import DivergedError
 from regard.models.model import Model
 from regard.tasks.choose import deciding
@@ -203,7 +204,7 @@ def few(part: Part, count: int) -> Part:
     """So many examples, spread over all of them: a file may be sorted."""
     if len(part.items) <= count:
         return part
-    places = [number * len(part.items) // count for number in range(count)]
+    places = evenly(range(len(part.items)), count)
     return Part(part.path, [part.examples[place] for place in places], [part.items[place] for place in places])
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from regard import config
 from regard.data.division import Division
+from regard.data.evenly import evenly
 from regard.data.read import Columns, Example, Table
 from regard.data.shards import HashedFile, Layout, Rows, Shards, Writer, Written, id_width
 from regard.data.spool import Spool, spool
@@ -263,7 +264,7 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
     largest = max(vocabulary.source.size, vocabulary.target.size, c.data.max_source + 2)  # ids, or places of tokens
     writer = Writer(store, name, id_width(largest))
     texts = text_file(store, name, c.task)
-    step = 1 if name == "valid" else -(-len(side) // KNOWN) or 1
+    kept = set(evenly(range(len(side)), len(side) if name == "valid" else KNOWN))
     numbered = count()
     bad: list[str] = []  # why examples were left out
     unknown, tokens = 0, 0
@@ -277,7 +278,7 @@ def write_part(c: config.Config, vocabulary: Vocabulary, side: Side, store: Path
         fits = np.ones(len(rows), np.bool_) if asked.any_length else fitting(rows, c.limits)
         writer.add(rows.rows(fits))
         if texts is not None:
-            some = (example for example in compress(portion, fits) if next(numbered) % step == 0)
+            some = (example for example in compress(portion, fits) if next(numbered) in kept)
             texts.write(b"".join(map(stored.text_line, some)))
     digest.update(b"\x1d")
     layout = writer.close()

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from regard.layers.tap import without
 from regard.models.model import Model
-from regard.search.stop import go_on
+from regard.stop import go_on
 from regard.tasks.task import Answer, Item, Task
 from regard.view.change import SIGNS, erased, head_counts
 from regard.view.record import POINTER, Derived, Map, Record

@@ -51,6 +51,7 @@ def test_three_conflicts_are_shown_the_largest_first() -> None:
 def test_lengths_and_their_histogram() -> None:
     report = check(table([("x" * length, "y") for length in range(1, 101)]))
     lengths = report.source_lengths
+    assert lengths is not None
     assert (lengths.shortest, lengths.median, lengths.p95, lengths.longest) == (1, 50, 95, 100)
     assert lengths.edges == tuple(range(1, 102, 10))
     assert lengths.counts == (10,) * 10
@@ -59,13 +60,16 @@ def test_lengths_and_their_histogram() -> None:
 
 
 def test_several_columns_count_with_what_joins_them() -> None:
-    assert check(table([("walk", "V;PST", "walked")])).source_lengths.longest == 4 + 1 + 5
+    lengths = check(table([("walk", "V;PST", "walked")])).source_lengths
+    assert lengths is not None
+    assert lengths.longest == 4 + 1 + 5
 
 
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=50))
 def test_every_length_is_in_its_bin(sizes: list[int]) -> None:
     lengths = check(table([("x" * size, "y") for size in sizes])).source_lengths
+    assert lengths is not None
     assert len(lengths.counts) == 10
     for place, count in enumerate(lengths.counts):
         assert count == sum(lengths.edges[place] <= size < lengths.edges[place + 1] for size in sizes)
@@ -137,7 +141,11 @@ def test_pictures_that_can_not_be_opened_are_not_said_to_be(tmp_path: Path) -> N
     with open(tmp_path / "c.tsv", "a", encoding="utf-8") as file:
         file.write("none.png\ta red dot\nlost.png\ta blue dot\n")
     found = read(str(tmp_path / "c.tsv"))
-    text = render(with_guess(check(found), guess(found.path), found))
+    report = with_guess(check(found, None, "caption"), guess(found.path), found)
+    assert report.source_lengths is None
+    assert (report.alphabets.source, report.alphabets.shared) == (0, 0)
+    assert "." not in report.alphabets.shown
+    text = render(report)
     assert "3 opened, 2 can not be read" in text
     assert "\nsource " not in text
     assert "\ncharacters " not in text

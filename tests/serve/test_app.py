@@ -13,8 +13,9 @@ import pytest
 import regard
 from regard.data import builtin
 from regard.search.write import Sampling
-from regard.serve import limits
+from regard.serve import ask, limits
 from regard.serve.ask import Options
+from regard.serve.schema import SearchRequest
 from regard.serve.shelf import examples
 from regard.tasks.task import Wish
 from regard.trained import Trained
@@ -151,6 +152,18 @@ def test_search_finds_what_the_model_finds(client: Client, copy_model: Trained) 
     query, without = copy_model.embed(["abd", left])
     assert word["weight"] == pytest.approx(hit["cosine"] - float(query @ without), abs=1e-6)
     assert [hit["text"][each["start"] : each["end"]] for each in hit["words"]] == hit["text"].split()
+
+
+@pytest.mark.parametrize("text", ["abc d bb", "abcd", "a"])
+@pytest.mark.parametrize("kind", ["characters", "words", "bpe", "spelled"])
+def test_a_hit_and_a_vector_are_told_by_the_same_words(kind: str, text: str) -> None:
+    """Asked for the text itself, what a hit loses without a word is what the vector loses."""
+    model = made("embed", "encoder", f"tokens.source={kind}")
+    (hit,) = ask.search(model, SearchRequest(query=text, texts=[text], count=1))
+    record = model.look(text)
+    assert [(word.start, word.end) for word in hit.words] == [(word.start, word.end) for word in record.carried]
+    expected = [word.weight for word in record.carried]
+    assert [word.weight for word in hit.words] == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_record_has_what_is_promised(client: Client) -> None:

@@ -4,11 +4,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from regard.lab.lesson import kept
 from regard.trained import Trained
 from tests.serve.clients import Client, Server
+from tests.watched import Watched
 
 
 def test_the_lesson_comes_with_what_its_models_make_of_the_example(client: Client) -> None:
@@ -46,25 +47,24 @@ def test_a_picture_of_the_lesson_is_described(client: Client) -> None:
     assert answer.json()["output"] == page["record"]["output"]
 
 
-def test_all_pages_are_gone_through_in_a_browser(start: Callable[..., Server], copy_folder: Path) -> None:
+def test_all_pages_are_gone_through_in_a_browser(
+    start: Callable[..., Server], copy_folder: Path, browser: Browser
+) -> None:
     """On a narrow window, with the keys; each page is answered by its own model, and nothing is wider than it."""
-    server, lesson, wrong = start(str(copy_folder)), kept.read(), []
+    server, lesson = start(str(copy_folder)), kept.read()
     assert lesson is not None
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-        page = browser.new_page(viewport={"width": 390, "height": 800})
-        page.set_default_timeout(30_000)
-        page.on("console", lambda said: wrong.append(said.text) if said.type == "error" else None)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.goto(f"{server.url}/#tab=lesson")
-        for number, each in enumerate(lesson["pages"]):
-            if number:
-                page.keyboard.press("ArrowRight")
-            expect(page.locator(".lesson h1")).to_have_text(each["title"], timeout=60_000)  # all its models are loaded
-            expect(page.locator(".lesson .heading h2")).to_have_text(f"lesson/{each['name']}")
-            expect(page.locator(".lesson .sentence")).to_have_count(3)
-            expect(page.locator(".lesson .problem:visible")).to_have_count(0)
-            assert page.locator(".lesson-curve .series").count() == len(each["curve"]["series"])
-            assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-        browser.close()
-    assert wrong == []
+    watched = Watched(browser.new_page(viewport={"width": 390, "height": 800}), server.url)
+    page = watched.page
+    page.set_default_timeout(30_000)
+    page.goto(f"{server.url}/#tab=lesson")
+    for number, each in enumerate(lesson["pages"]):
+        if number:
+            page.keyboard.press("ArrowRight")
+        expect(page.locator(".lesson h1")).to_have_text(each["title"], timeout=60_000)  # all its models are loaded
+        expect(page.locator(".lesson .heading h2")).to_have_text(f"lesson/{each['name']}")
+        expect(page.locator(".lesson .sentence")).to_have_count(3)
+        expect(page.locator(".lesson .problem:visible")).to_have_count(0)
+        assert page.locator(".lesson-curve .series").count() == len(each["curve"]["series"])
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    page.close()
+    assert watched.wrong == []

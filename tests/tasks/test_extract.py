@@ -99,7 +99,9 @@ def test_the_loss_is_that_of_start_and_end_among_the_context(preset: str) -> Non
     assert model.task.loss(model.model, model.task.batch(items, [0, 1], 0).idle(), 1.0, 0).count == 0
 
 
-def test_the_best_pieces_are_those_of_all_that_are_tried() -> None:
+@pytest.mark.parametrize("at_once", [1, 6, 1000])
+def test_the_best_pieces_are_those_of_all_that_are_tried(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("regard.tasks.extract.AT_ONCE", at_once)
     model = made("transformer", "data.max_target=3", "tokens.source=words", columns=1)
     task, item = extract(model), model.item("a b c d e")
     (logs_TV,) = task.logs(model.model, [item])
@@ -110,6 +112,19 @@ def test_the_best_pieces_are_those_of_all_that_are_tried() -> None:
     found = task.spans(logs_TV, 100)
     assert [span[:2] for span in found] == [span[:2] for span in expected]
     assert [span[2] for span in found] == pytest.approx([span[2] for span in expected], abs=1e-5)
+    assert task.spans(logs_TV, 4) == found[:4]
+
+
+@pytest.mark.parametrize("at_once", [1, 6, 1000])
+def test_of_pieces_that_are_as_good_the_first_come_first(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("regard.tasks.extract.AT_ONCE", at_once)
+    task = extract(made("transformer", "data.max_target=2"))
+    logs_TV = torch.tensor([[-torch.inf, -torch.inf], [0.0, 0.0], [0.0, 0.0], [0.0, 0.0], [-torch.inf, -torch.inf]])
+    expected = [(1, 1), (1, 2), (2, 2), (2, 3), (3, 3)]
+    for count in (3, 5, 9):
+        found = task.spans(logs_TV, count)
+        assert [span[:2] for span in found] == expected[:count]
+        assert [span[2] for span in found] == pytest.approx([-math.log(5)] * len(found))
 
 
 @pytest.mark.parametrize("preset", SMALL)

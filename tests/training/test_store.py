@@ -60,10 +60,10 @@ def test_texts_that_were_trained_on_are_kept_for_the_doctor(made: Prepared, tmp_
 
 
 def test_of_many_only_some_evenly_spread(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("regard.training.prepare.KNOWN", 10)
+    monkeypatch.setattr("regard.training.prepare.KNOWN", 30)
     made = prepare(config.resolve("rnn"), str(file), None, tmp_path / "store")
     known = read_known(tmp_path / "store")
-    assert 5 <= len(known) <= 10 < len(made.train.items)
+    assert len(known) == 30 < len(made.train.items)
     lines = [example.line for example in known]
     assert lines == sorted(lines)
     assert lines[-1] - lines[0] > len(made.train.items) // 2

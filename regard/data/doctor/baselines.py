@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from regard.data.division import Division
 from regard.data.doctor.finding import Sight
 from regard.data.doctor.neighbours import Neighbours
+from regard.data.evenly import evenly
 from regard.data.read import Example
 from regard.data.tokens import TOKEN
 from regard.errors import DataError
@@ -46,7 +47,7 @@ def baselines(sight: Sight, other: Sight | None = None) -> Baselines | None:
     if sight.task not in TASKS or not sight.has_targets:
         return None
     known, held = (list(sight.examples), list(other.examples)) if other else divided(sight.examples)
-    asked = thinned(held, ASKED)
+    asked = evenly(held, ASKED)
     if not known or not asked:
         return None
     rules = of_tags(known, asked) if sight.task == "tag" else of_texts(known, asked, sight.task)
@@ -67,13 +68,6 @@ def divided(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
             [example for example in examples if example.source in held])  # fmt: skip
 
 
-def thinned(examples: Sequence[Example], most: int) -> list[Example]:
-    """At most so many, evenly spread."""
-    if len(examples) <= most:
-        return list(examples)
-    return [examples[len(examples) * place // most] for place in range(most)]
-
-
 # ── texts and labels ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -84,7 +78,7 @@ def of_texts(known: Sequence[Example], asked: Sequence[Example], task: str) -> l
     if task == "transduce":
         said = {"copy the input": [" ".join(example.source) for example in asked], **said}
     if task != "caption":
-        said["nearest neighbour"] = by_neighbour(thinned(known, SEARCHED), asked)
+        said["nearest neighbour"] = by_neighbour(evenly(known, SEARCHED), asked)
     targets = [[example.target or ""] for example in asked]
     return [Baseline(name, scored(outputs, targets, task)) for name, outputs in said.items()]
 

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.data.doctor.baselines import SEARCHED, thinned
+from regard.data.doctor.baselines import SEARCHED
 from regard.data.doctor.finding import around
 from regard.data.doctor.neighbours import Neighbours
 from regard.data.doctor.twins import key
+from regard.data.evenly import evenly
 from regard.data.read import Example
 from regard.data.tokens import TOKEN
 from regard.score.intervals import wilson_interval
@@ -145,7 +146,7 @@ class Known:
     @cached_property
     def by_words(self) -> bool:
         """Whether outputs are several words, else they are taken by their characters."""
-        some = [example.target or "" for example in thinned(self.examples, 1000)]
+        some = [example.target or "" for example in evenly(self.examples, 1000)]
         return sum(len(text.split()) for text in some) >= 2 * len(some)
 
     def units(self, text: str) -> list[str]:
@@ -286,9 +287,8 @@ def of_conflicts(cases: Sequence[Case], known: Known, task: str) -> Suspicion:
 
 def nearness(cases: Sequence[Case], known: Known) -> Suspicion:
     """Sources that are least like anything that was trained on."""
-    sources = list(dict.fromkeys("\t".join(case.source) for case in cases))
-    sources = [sources[len(sources) * place // ASKED] for place in range(ASKED)] if len(sources) > ASKED else sources
-    memory = Neighbours(["\t".join(example.source) for example in thinned(known.examples, SEARCHED)])
+    sources = evenly(list(dict.fromkeys("\t".join(case.source) for case in cases)), ASKED)
+    memory = Neighbours(["\t".join(example.source) for example in evenly(known.examples, SEARCHED)])
     near = {source: memory.nearest(source).cosine for source in sources}
     cosines = np.array([near.get("\t".join(case.source), np.nan) for case in cases])
     border = float(np.quantile(cosines[~np.isnan(cosines)], 0.25, method="inverted_cdf"))

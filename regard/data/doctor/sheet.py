@@ -34,11 +34,11 @@ def _sections(report: Report) -> Iterator[tuple[str, str]]:
     yield "examples", f"{report.examples:,} (columns {', '.join(columns[:-1])}{arrow}), {report.skipped:,} skipped"
     for note in report.notes:
         yield "note", escape(note)
-    if not report.pictures:  # whose names are no text to be learnt
+    if report.source_lengths:
         yield "source", _length_text(report.source_lengths)
     if report.target_lengths:
         yield "target", _length_text(report.target_lengths)
-    if not report.pictures:
+    if report.source_lengths:
         yield "characters", _alphabet_text(report.alphabets)
     if report.pictures:
         yield from _picture_sections(report.pictures)

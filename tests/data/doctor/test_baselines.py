@@ -2,7 +2,7 @@
 
 import pytest
 
-from regard.data.doctor.baselines import Baselines, baselines, divided, thinned
+from regard.data.doctor.baselines import Baselines, baselines, divided
 from regard.data.doctor.neighbours import Neighbours
 from regard.data.read import Example
 from tests.data.doctor.rows import sight
@@ -62,7 +62,6 @@ def test_what_was_sampled_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     found = baselines(sight([(f"word{i}", "x") for i in range(300)]))
     assert found is not None
     assert (found.held, found.of, found.searched, found.known) == (10, 50, 30, 250)
-    assert len(thinned(range(7), 3)) == 3  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("task", ["generate", "fill", "embed"])

@@ -2,15 +2,20 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
+import torch
 
 from regard.errors import Stopped
-from regard.search.stop import Stop, go_on
+from regard.layers.crf import Chain
 from regard.search.write import Sampling
+from regard.stop import Stop, go_on
+from regard.tasks.extract import Extract
 from regard.tasks.task import Wish
 from regard.trained import Trained
+from tests.view.small import made
 
 SmallModel = Callable[..., Trained]
 LONG = 1_000_000  # tokens: minutes
@@ -51,6 +56,44 @@ def test_other_threads_and_later_searches_go_on(small_model: SmallModel) -> None
     go_on()
     assert found == [expected]
     assert trained.run(["abc"]) == expected
+
+
+@contextmanager
+def told_at(question: int) -> Iterator[None]:
+    """Whoever works under this is told to stop at its n-th question whether to go on."""
+
+    class Late(Stop):
+        asked = 0
+
+        @property
+        def is_set(self) -> bool:
+            self.asked += 1
+            return self.asked >= question
+
+    with Late().heard():
+        yield
+
+
+@pytest.mark.parametrize("question", [1, 15])
+@pytest.mark.parametrize("name", ["best", "log_marginals", "log_partition"])
+def test_a_chain_stops_at_any_place(name: str, question: int) -> None:
+    chain, emissions_BTV, mask_BT = Chain(3), torch.zeros(1, 20, 3), torch.ones(1, 20, dtype=torch.bool)
+    more = (2,) if name == "best" else ()
+    with told_at(question), pytest.raises(Stopped):
+        getattr(chain, name)(emissions_BTV, mask_BT, *more)
+
+
+def test_a_choice_of_pieces_stops_between_two_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("regard.tasks.extract.AT_ONCE", 64)
+    task = made("extract", "encoder", "data.max_target=8").task
+    assert isinstance(task, Extract)
+    with told_at(3), pytest.raises(Stopped):
+        task.spans(torch.zeros(50, 2), 4)
+
+
+def test_texts_are_not_made_numbers_of_for_nobody(small_model: SmallModel) -> None:
+    with told_at(1), pytest.raises(Stopped):
+        small_model("rnn").item("abc")
 
 
 def test_reading_stops_between_two_runs(small_model: SmallModel) -> None:

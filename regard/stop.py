@@ -1,11 +1,11 @@
-"""A search on one thread, and a word from another that nobody waits for it: it ends at its next step.
+"""Work on one thread, and a word from another that nobody waits for it: it ends at its next step.
 
     stop = Stop()
-    with stop.heard():              on the thread that searches
+    with stop.heard():              on the thread that works
         model.run(texts)            raises Stopped soon after
     stop.set()                      on any other thread
 
-A search asks at each step, the engine's inner loop too. What no `Stop` is open around never stops.
+Whatever may take long asks at each step, the engine's inner loop too. What no `Stop` is open around never stops.
 """
 
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class Stop:
 
     @contextmanager
     def heard(self) -> Iterator[None]:
-        """Searches of this thread listen to this flag."""
+        """The work of this thread listens to this flag."""
         before = LISTENING.set(self)
         try:
             yield
@@ -50,7 +50,7 @@ def listening() -> Stop:
 
 
 def go_on() -> None:
-    """Called at each step of a search."""
+    """Called at each step of what may take long: a token, a place, a text, a batch."""
     stop = LISTENING.get()
     if stop is not None and stop.is_set:
         raise Stopped("the search was stopped: nobody waits for its result")
