@@ -22,6 +22,7 @@ from regard.serve.schema import Alternative, HitAnswer, LookRequest, Result, Run
 from regard.tasks.embed import Embed
 from regard.tasks.reading import Reads
 from regard.tasks.task import Answer, Item, Wish
+from regard.tasks.transduce import Transduce
 from regard.trained import NOTHING, Question, Text, Trained, columns
 from regard.view.change import Change
 
@@ -223,6 +224,13 @@ def look_options(request: LookRequest) -> Options:
 
 def change(model: Trained, request: LookRequest) -> Change | None:
     asked = request.change
-    if asked is not None and asked.begin and isinstance(model.task, Reads):
+    return None if asked is None else Change(tuple(asked.erase), tuple(asked.off), beginning(model, asked.begin))
+
+
+def beginning(model: Trained, asked: list[int] | str) -> tuple[int, ...]:
+    """Tokens as they are asked for; a text becomes those of this model, for models side by side have others."""
+    if asked and isinstance(model.task, Reads):
         raise UsageError(f"{model.task.why}: begin can not be asked of the task {model.config.task}")
-    return None if asked is None else Change(tuple(asked.erase), tuple(asked.off), tuple(asked.begin))
+    if isinstance(asked, str):
+        return model.task.prefix_ids(asked) if isinstance(model.task, Transduce) else ()
+    return tuple(asked)

@@ -84,7 +84,9 @@ class Change(Asked):
 
     erase: list[Number] = Field([], max_length=limits.MOST_CHANGES, description="Source tokens, by number.")
     off: list[Head] = Field([], max_length=limits.MOST_CHANGES, description="Heads: name of a map, number of the head.")
-    begin: list[Number] = Field([], max_length=limits.MOST_CHANGES, description="Ids of the first target tokens.")
+    begin: Annotated[list[Number], Field(max_length=limits.MOST_CHANGES)] | Words = Field(
+        [], description="The first target tokens: their ids, or the text that they spell."
+    )
 
 
 class LookRequest(Asked):

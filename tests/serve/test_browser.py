@@ -133,6 +133,23 @@ def test_a_word_is_replaced(page: Page, models: dict[str, Trained]) -> None:
     sees(page, models["model"].look("dd"))
 
 
+def test_all_that_is_done_is_one_run(page: Page, models: dict[str, Trained]) -> None:
+    """A word replaced, another erased, a head off and a token forced: what the model says offline to all of it."""
+    model = models["model"]
+    map = next(iter(model.look("bca").maps))
+    begin = model.vocabulary.target.encode("c").ids
+    choose(page, "model", "bca")
+    page.goto(f"{page.url}&replace=0-1-dd&erase=2&off={quote(map)}/0&begin={begin[0]}")
+    page.reload()
+    sees(page, model.look("ddca", change=Change((3,), ((map, 0),), begin)))
+    page.locator("#done button").nth(2).click()
+    sees(page, model.look("ddca", change=Change((3,), (), begin)))
+    page.locator("#done button").nth(0).click()
+    sees(page, model.look("ddca", change=Change(begin=begin)))
+    page.locator("#done button").nth(1).click()
+    sees(page, model.look("ddca"))
+
+
 @pytest.mark.parametrize("name", ["model", "transformer"])
 def test_a_head_is_switched_off(name: str, page: Page, models: dict[str, Trained]) -> None:
     choose(page, name, "bca")
@@ -188,6 +205,22 @@ def test_two_models_stand_side_by_side(page: Page, models: dict[str, Trained]) -
     assert expected is not None
     page.click('[data-panel="1"] [data-token="target-1"]')
     np.testing.assert_allclose(weights(page, "source", 1), expected[1], atol=1e-6)
+
+
+def test_what_is_done_is_done_to_every_model(page: Page, models: dict[str, Trained]) -> None:
+    choose(page, "model", "bca")
+    page.goto(f"{page.url}&model=transformer&erase=1")
+    page.reload()
+    for name, place in (("model", 0), ("transformer", 1)):
+        changed = models[name].look("bca", change=Change(erase=(1,)))
+        expect(page.locator(f'[data-result="{place}"] .outcome').first).to_have_text(text_of(changed))
+    (forced,), begun = (models[name].vocabulary.target.encode("d").ids for name in ("transformer", "model"))
+    page.goto(page.url.replace("erase=1", f"begin={forced}@1"))  # in the tokens of the second
+    page.reload()
+    for name, place, ids in (("transformer", 1, (forced,)), ("model", 0, begun)):
+        expected = models[name].look("bca", change=Change(begin=ids))
+        assert expected.output.startswith("d")
+        expect(page.locator(f'[data-result="{place}"] .outcome').first).to_have_text(text_of(expected))
 
 
 def test_a_picture_of_it_is_saved(page: Page, models: dict[str, Trained]) -> None:
@@ -352,6 +385,11 @@ def test_the_nearest_lines_are_found(page: Page, models: dict[str, Trained]) -> 
     expect(page.locator("[data-hit]")).to_have_count(3)
     np.testing.assert_allclose(numbers(page, "[data-hit]", "cosine"), expected, atol=1e-5)
     expect(page.locator("[data-hit]").first).to_contain_text("ab dc")
+    query = models["embed"].embed([TEXTS["embed"]])[0]
+    lost = [expected[0] - float(models["embed"].embed([rest])[0] @ query) for rest in (" dc", "ab ")]
+    np.testing.assert_allclose(numbers(page, "[data-hit]:first-child .token", "weight"), lost, atol=1e-5)
+    carried = [word.weight for word in models["embed"].look(TEXTS["embed"]).carried]
+    np.testing.assert_allclose(numbers(page, ".carrying .token", "weight"), carried, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["png", "jpeg"])

@@ -54,6 +54,13 @@ def test_what_if(client: Client, copy_model: Trained) -> None:
     assert found["change"] == changed
 
 
+def test_a_beginning_can_be_a_text(client: Client, copy_model: Trained) -> None:
+    """A model that stands beside another has other tokens, and is told what theirs spell."""
+    ids = copy_model.vocabulary.target.encode("dc").ids
+    assert record(client, text="abc", change={"begin": "dc"}) == plain(copy_model.look("abc", change=Change(begin=ids)))
+    assert record(client, text="abc", change={"begin": ""})["output"] == copy_model.look("abc").output
+
+
 @pytest.mark.parametrize("change", [{"erase": [99]}, {"off": [["nothing", 0]]}, {"off": [["decoder.0.cross", 99]]},
                                     {"begin": [10**6]}, {"begin": [0]}])  # fmt: skip
 def test_what_is_not_there_can_not_be_changed(client: Client, change: Any) -> None:

@@ -217,6 +217,8 @@ def made(name: str, text: str, change: Json | None = None, packed: bool = False,
         "beam": beam(target, chosen, random) if shape.task in WRITING else None,
         "seconds": {"search": 0.01, "look": 0.004},
         "derived": derived(shape, sizes, random, packed) if derive and target else None,
+        "carried": [{"start": found.start(), "end": found.end(), "weight": 0.4 / 2**place}
+                    for place, found in enumerate(re.finditer(r"\S+", text))] if shape.task == "embed" else [],
     }  # fmt: skip
 
 

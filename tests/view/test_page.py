@@ -555,6 +555,87 @@ def test_a_word_is_erased_replaced_and_brought_back(live: Page) -> None:
     expect(live.locator("#done")).to_have_count(0)
 
 
+def test_all_that_was_done_goes_into_one_run_and_each_goes_singly(live: Page) -> None:
+    """Erased, replaced, switched off and forced: each token is numbered as the text that is read then has it."""
+    asked: list[Json] = []
+    live.on("request", lambda one: asked.append(one.post_data_json) if one.url.endswith("/v1/look") else None)
+    live.goto(f"{ORIGIN}/#model=dates-transformer&text={quote(DATE)}")
+    wait_for_output(live, "2018-05-09")
+    live.click('[data-token="source-16"]')
+    live.fill("#replace", "September,")
+    live.press("#replace", "Enter")
+    wait_for_output(live, "2018-09-09")
+    live.click('[data-token="source-28"]')  # of the year, which has moved
+    live.click("#erase-word")
+    expect(live.locator('[data-side="source"] .erased')).to_have_text(["2", "0", "1", "8"])
+    assert asked[-1]["text"] == DATE.replace("May", "September")
+    assert asked[-1]["change"]["erase"] == [27, 28, 29, 30]
+    live.locator('[data-head="decoder.0.cross/1"]').click(modifiers=["Alt"])
+    live.click('[data-token="target-1"]')
+    live.click(".alternatives li:nth-child(3) button")
+    expect(live.locator("#done button")).to_have_count(4)
+    said = live.locator("#done button").all_text_contents()
+    assert said[:3] == ["erased “\u20682018\u2069”", "“\u2068May,\u2069” replaced by “\u2068September,\u2069”",
+                        "off: decoder.0.cross head 1"]  # fmt: skip
+    assert asked[-1]["change"]["off"] == [["decoder.0.cross", 1]]
+    assert len(asked[-1]["change"]["begin"]) == 2
+    address = live.evaluate("() => new Promise(done => setTimeout(() => done(location.href), 400))")
+    live.click("#done button >> nth=1")
+    expect(live.locator("#done button")).to_have_count(3)
+    live.wait_for_function("() => !document.querySelector('.flight.busy')")
+    assert asked[-1]["text"] == DATE
+    assert asked[-1]["change"]["erase"] == [21, 22, 23, 24]
+    live.click("#undo")  # what was undone comes back, too
+    expect(live.locator("#done button")).to_have_count(4)
+    live.goto("about:blank")
+    live.goto(address)
+    expect(live.locator("#done button")).to_have_text(said)
+
+
+def test_a_word_that_was_put_in_goes_or_gives_way(live: Page) -> None:
+    live.goto(f"{ORIGIN}/#text={quote(DATE)}&replace=16-20-July,&replace=21-25-1999")
+    wait_for_output(live, "1999-07-09")
+    live.click('[data-token="source-18"]')
+    live.fill("#replace", "June,")
+    live.press("#replace", "Enter")
+    wait_for_output(live, "1999-06-09")
+    expect(live.locator('[data-side="source"] .differs')).to_have_text(list("June,1999"))
+    live.click('[data-token="source-18"]')
+    live.click("#bring-back")
+    wait_for_output(live, "1999-05-09")
+    expect(live.locator("#done")).to_have_text("“\u20682018\u2069” replaced by “\u20681999\u2069”")
+
+
+def test_what_is_done_is_done_to_every_model_and_a_head_is_of_one(live: Page) -> None:
+    asked: list[Json] = []
+    live.on("request", lambda one: asked.append(one.post_data_json) if one.url.endswith("/v1/look") else None)
+
+    def last(model: str) -> Json:
+        drawn(live)
+        live.wait_for_function("() => !document.querySelector('.flight.busy')")
+        return next(one["change"] for one in reversed(asked) if one["model"] == model)
+
+    live.goto(f"{ORIGIN}/#model=dates-transformer&model=wide&text={quote(DATE)}")
+    live.wait_for_selector('[data-panel="1"] [data-token="target-0"]')
+    live.click('[data-panel="1"] [data-token="source-16"]')
+    live.click("#erase-word")
+    expect(live.locator('[data-panel="1"] [data-side="source"] .erased')).not_to_have_count(0)
+    assert last("dates-transformer")["erase"] == last("wide")["erase"] == [16, 17, 18, 19]
+    live.locator('[data-panel="1"] [data-head="decoder.0.cross/1"]').click(modifiers=["Alt"])
+    expect(live.locator("#done")).to_contain_text("off: decoder.0.cross head 1 of wide")
+    assert last("wide")["off"] == [["decoder.0.cross", 1]]
+    assert last("dates-transformer")["off"] == []
+    assert live.locator('[data-panel="0"] [data-off="true"]').count() == 0
+    live.click('[data-panel="1"] [data-token="target-2"]')
+    live.locator('[data-panel="1"] .alternatives li:nth-child(3) button').click()
+    live.wait_for_url(re.compile("begin=[^&]*%401"))
+    expect(live.locator('[data-result="0"] #changed')).not_to_have_text("…")
+    forced = last("wide")["begin"]
+    assert len(forced) == 3
+    spelled = made("wide", DATE, last("wide"))["output"][:3]  # the tokens of the one are a text to the other
+    assert last("dates-transformer")["begin"] == spelled
+
+
 def test_a_head_is_switched_off_by_pointer_and_by_key(live: Page) -> None:
     live.goto(f"{ORIGIN}/#model=dates-transformer")
     head = live.locator('[data-head="decoder.0.cross/1"]')
@@ -614,6 +695,34 @@ def test_a_picture_is_captioned_and_lines_are_searched(live: Page, tmp_path: Pat
     expect(live.locator("[data-hit]")).to_have_count(4)
     ink = "all => all.map(one => Number(one.style.getPropertyValue('--weight')))"  # on one scale, and none for nothing
     np.testing.assert_allclose(live.locator(".hit .token").evaluate_all(ink), [0.9, 0.45, 0, 0])
+
+
+def test_words_that_carry_a_vector_are_dark(live: Page) -> None:
+    live.goto(f"{ORIGIN}/#model=near&text={quote('😀 ring the plumber')}")
+    words = live.locator("#answer .carrying .token")
+    expect(words).to_have_text(["😀", "ring", "the", "plumber"])
+    shown = words.evaluate_all("all => all.map(one => [one.dataset.weight, one.style.getPropertyValue('--weight')])")
+    np.testing.assert_allclose(np.array(shown, float)[:, 0], [0.4, 0.2, 0.1, 0.05])
+    np.testing.assert_allclose(np.array(shown, float)[:, 1], [0.9, 0.45, 0.225, 0.1125])
+
+
+def test_a_picture_that_an_address_speaks_of_is_chosen_again(live: Page, tmp_path: Path) -> None:
+    data = made("pictures", "disc.png")["picture"]["data"].split(",")[1]
+    for name in ("disc.png", "other.png"):
+        (tmp_path / name).write_bytes(base64.b64decode(data))
+    live.goto(f"{ORIGIN}/#model=pictures&picture=disc.png&at=target-2-query-0-&off=decoder.0.cross/0")
+    notice = live.locator(".look .notice")
+    expect(notice).to_contain_text("the picture “\u2068disc.png\u2069”")
+    expect(notice).to_contain_text("choose it again")
+    assert live.locator(".frame").count() == 0
+    with live.expect_request(lambda one: '"off":[["decoder.0.cross",0]]' in (one.post_data or "")):
+        live.set_input_files("#picture", tmp_path / "disc.png")
+    expect(live.locator(".look .notice")).to_be_hidden()
+    expect(live.locator('#output [data-token="target-2"]')).to_have_class(re.compile("chosen"))
+    live.set_input_files("#picture", tmp_path / "other.png")
+    live.wait_for_url(re.compile("picture=other.png"))
+    assert "off=" not in live.url
+    assert "at=" not in live.url
 
 
 def test_an_error_is_said_and_is_text(live: Page, watched: Watched) -> None:

@@ -1,14 +1,16 @@
-// A panel in, its answer in the form of its task out: bars of classes, labels under words, holes filled, a piece marked.
+// A panel in, its answer in the form of its task out: bars of classes, labels under words, holes filled, a piece marked,
+// the words that carry a vector.
 import { dress, figure, make, part, unchanged } from "./dom";
+import { inked, most } from "./hits";
 import type { Act, Panel } from "./panel";
 import type { Record } from "./record";
 
 /** Tasks whose answer is not a text that is written token by token. */
-export const OWN_FORM: ReadonlySet<string> = new Set(["classify", "tag", "fill", "extract"]);
+export const OWN_FORM: ReadonlySet<string> = new Set(["classify", "tag", "fill", "extract", "embed"]);
 
 export function drawAnswer(root: HTMLElement, panel: Panel, act: Act): void {
   const { record, selected } = panel;
-  root.hidden = !OWN_FORM.has(record.model.task);
+  root.hidden = !OWN_FORM.has(record.model.task) || (record.model.task === "embed" && !record.carried?.length);
   if (root.hidden) return;
   const body = part(root, "div", "answer-body", { dir: "auto" });
   dress(body, { id: panel.number === 0 ? "answer" : null });
@@ -29,7 +31,7 @@ export function drawAnswer(root: HTMLElement, panel: Panel, act: Act): void {
 
 type Form = (record: Record, before: Record | null) => Node[];
 
-const forms: { readonly [task: string]: Form } = { classify: bars, tag: labelled, fill: filled, extract: piece };
+const forms: { readonly [task: string]: Form } = { classify: bars, tag: labelled, fill: filled, extract: piece, embed: carrying };
 
 const SHOWN_CLASSES = 12;
 
@@ -106,6 +108,12 @@ function piece(record: Record): Node[] {
   const asked = (column: string): Node => make("p", { class: "question" }, column);
   const passage = make("p", { class: "passage" }, before.at(-1)!, make("mark", { class: "piece", "data-target": 0 }, text.slice(start, end)), after[0]!);
   return [...before.slice(0, -1).map(asked), passage, ...after.slice(1).map(asked)];
+}
+
+function carrying({ source, carried }: Record): Node[] {
+  const words = carried ?? [];
+  return [make("p", { class: "hint" }, "the words that carry its vector: the darker, the farther it moves without the word"),
+    make("p", { class: "carrying" }, ...inked(source.text, words, most(words), "of the vector: 1 − the cosine with the one without it"))];
 }
 
 const acts = new WeakMap<HTMLElement, { panel: Panel; act: Act }>();

@@ -4,7 +4,7 @@ import { inkOf, paint } from "./ink";
 import { meanOf } from "./lens";
 import type { Act, Panel } from "./panel";
 import { switchable, type AttentionMap, type Record } from "./record";
-import type { State } from "./state";
+import type { Off } from "./state";
 import type { PerHead } from "./wire";
 
 export function drawHeads(root: HTMLElement, panel: Panel, act: Act): void {
@@ -19,7 +19,7 @@ export function drawHeads(root: HTMLElement, panel: Panel, act: Act): void {
   scroll.querySelectorAll<HTMLElement>("[data-head]").forEach((button) => {
     const { map, head } = named(button);
     const chosen = state.view === "attention" && state.map?.name === map && state.map.head === head;
-    const off = head !== null && state.whatIf.off.some(([name, number]) => name === map && number === head);
+    const off = head !== null && state.whatIf.off.some((one) => one.panel === panel.number && one.map === map && one.head === head);
     dress(button, { "aria-pressed": String(chosen) });
     button.classList.toggle("off", off);
     button.dataset["off"] = String(off);
@@ -139,12 +139,12 @@ function flip(scroll: HTMLElement, button: HTMLElement): void {
   const { panel, act } = hands.get(scroll)!;
   const { map, head } = named(button);
   if (!panel.live || head === null || !switchable(map)) return;
-  act.set({ whatIf: { ...panel.state.whatIf, off: flipped(panel.state.whatIf.off, map, head) }, show: "changed" });
+  act.set({ whatIf: { ...panel.state.whatIf, off: flipped(panel.state.whatIf.off, { panel: panel.number, map, head }) }, show: "changed" });
 }
 
-function flipped(off: State["whatIf"]["off"], map: string, head: number): State["whatIf"]["off"] {
-  const rest = off.filter(([name, number]) => name !== map || number !== head);
-  return rest.length < off.length ? rest : [...off, [map, head]];
+function flipped(off: readonly Off[], one: Off): readonly Off[] {
+  const rest = off.filter(({ panel, map, head }) => panel !== one.panel || map !== one.map || head !== one.head);
+  return rest.length < off.length ? rest : [...off, one];
 }
 
 function walk(scroll: HTMLElement, button: HTMLElement, event: KeyboardEvent): void {

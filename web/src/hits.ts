@@ -3,7 +3,7 @@ import { figure, make, part, unchanged } from "./dom";
 import type { Act } from "./panel";
 import { unitOffsets } from "./record";
 import type { State } from "./state";
-import type { Hit } from "./wire";
+import type { Hit, Weighed } from "./wire";
 
 export function drawSearch(root: HTMLElement, state: State, hits: readonly Hit[] | null, error: string, act: Act): void {
   acts.set(root, act);
@@ -30,32 +30,37 @@ const TINY = 0.04; // of the heaviest: less is no ink at all
 
 /** What the heaviest word of all lines carries: one scale for all, so that a line that does not match looks like it. */
 function heaviest(hits: readonly Hit[]): number {
-  return Math.max(LEAST, ...hits.flatMap(({ words }) => words.map(({ weight }) => weight)));
+  return Math.max(...hits.map(({ words }) => most(words)), LEAST);
 }
 
-function hitLine(hit: Hit, most: number): HTMLElement {
+export function most(words: readonly Weighed[]): number {
+  return Math.max(LEAST, ...words.map(({ weight }) => weight));
+}
+
+function hitLine(hit: Hit, scale: number): HTMLElement {
   const level = make("span", { class: "level" });
   level.style.width = `${(100 * Math.max(0, hit.cosine)).toFixed(1)}%`;
   const line = make("li", { class: "hit", "data-hit": hit.number, "data-cosine": hit.cosine },
-    make("span", { class: "hit-text", dir: "auto" }, ...weighed(hit, most)),
+    make("span", { class: "hit-text", dir: "auto" }, ...inked(hit.text, hit.words, scale, "of the cosine")),
     make("span", { class: "track" }, level), make("span", { class: "value" }, figure(hit.cosine)));
   return line;
 }
 
-function weighed(hit: Hit, most: number): (Node | string)[] {
-  const offsets = unitOffsets(hit.text);
+/** A text with its words the darker the more they carry; `scale` is drawn darkest, `of` says what of. */
+export function inked(text: string, words: readonly Weighed[], scale: number, of: string): (Node | string)[] {
+  const offsets = unitOffsets(text);
   const nodes: (Node | string)[] = [];
   let reached = 0;
-  for (const { start, end, weight } of hit.words) {
+  for (const { start, end, weight } of words) {
     const [from, to] = [offsets[start] ?? reached, offsets[end] ?? reached];
     if (from < reached || to <= from) continue;
-    if (from > reached) nodes.push(hit.text.slice(reached, from));
-    const said = `carries ${figure(weight)} of the cosine`;
-    const dark = weight < TINY * most ? 0 : weight / most;
-    const word = make("span", { class: dark > 0.5 ? "token strong" : "token", "data-weight": weight, "data-tip": said }, hit.text.slice(from, to));
+    if (from > reached) nodes.push(text.slice(reached, from));
+    const said = `carries ${figure(weight)} ${of}`;
+    const dark = weight < TINY * scale ? 0 : weight / scale;
+    const word = make("span", { class: dark > 0.5 ? "token strong" : "token", "data-weight": weight, "data-tip": said }, text.slice(from, to));
     word.style.setProperty("--weight", (0.9 * dark).toFixed(4));
     nodes.push(word);
     reached = to;
   }
-  return [...nodes, hit.text.slice(reached)];
+  return [...nodes, text.slice(reached)];
 }

@@ -105,7 +105,7 @@ function drawExample(root: HTMLElement, lesson: Lesson, page: LessonPage, state:
   problem.hidden = !hands.error;
   const sheet = part(root, "section", "sheet");
   sheet.hidden = !record;
-  if (record) drawSheet(sheet, { number: 0, state, record, original: record, changed: null, selected: state.selected, live: false }, hands.act);
+  if (record) drawSheet(sheet, { number: 0, state, record, original: record, changed: null, basis: record, selected: state.selected, live: false }, hands.act);
 }
 
 function drawCurve(root: HTMLElement, page: LessonPage): void {

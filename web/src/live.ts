@@ -1,13 +1,14 @@
 // A server in, the page out that answers as one types: each model has a slot for its answer, one for the changed one.
-import { noSuchModels, notThere, notUnderstood } from "./address";
+import { noSuchModels, noSuchPicture, notThere, notUnderstood } from "./address";
 import { drawAsk, fresh, namesOf } from "./ask";
 import { barOf, drawBar, drawTheme } from "./bar";
+import { beginningIn, editedWish, erasedIn, offIn } from "./changes";
 import { lesson as askLesson, look, models as askModels, search, type LookWish } from "./client";
 import { dress, make, part } from "./dom";
 import { drawSearch } from "./hits";
 import { asksAbout, drawLesson } from "./lesson";
-import { originalIndex, translated, type Act, type Panel } from "./panel";
-import { quoted, readRecord, switchable, wordAround, writable, type Record } from "./record";
+import { originalIndex, tokensIn, translated, type Act, type Panel } from "./panel";
+import { quoted, readRecord, wordAround, type Record } from "./record";
 import { drawSheet } from "./sheet";
 import { ask, empty, slot, type Slot } from "./slot";
 import { changesAnything, NOTHING_CHANGED, type State, type WhatIf } from "./state";
@@ -22,6 +23,8 @@ const SHORT = 80; // source tokens up to which the costly views are made without
 
 interface Slots {
   readonly original: Slot<Record>;
+  /** The text with words replaced and nothing erased yet: by its tokens, what is erased has numbers. */
+  readonly edited: Slot<Record>;
   readonly changed: Slot<Record>;
   readonly derived: Slot<null>;
   readonly changedDerived: Slot<null>;
@@ -54,7 +57,7 @@ export async function startLive(page: HTMLElement): Promise<void> {
   const act: Act = { ...plain, set: (change) => {
     if (change.whatIf && change.whatIf !== NOTHING_CHANGED) table.past.push(table.store.state().whatIf);
     if (change.whatIf === NOTHING_CHANGED) table.past.length = 0;
-    if (change.models || change.text !== undefined || change.tab || change.page !== undefined) table.complaints = [];
+    if (change.models || change.text !== undefined || change.picture !== undefined || change.tab || change.page !== undefined) table.complaints = [];
     plain.set(renumbers(change, table.store.state()) ? { selected: null, ...change } : change);
   } };
   table.store = { ...table.store, act };
@@ -66,8 +69,8 @@ export async function startLive(page: HTMLElement): Promise<void> {
 /** Without what was erased, the tokens of the run on show are counted anew: what was chosen would be another one. */
 function renumbers(change: Partial<State>, now: State): boolean {
   const erased = change.whatIf !== undefined && change.whatIf.erase.join() !== now.whatIf.erase.join();
-  const turned = change.show !== undefined && change.show !== now.show && now.whatIf.erase.length > 0;
-  return erased || turned || (change.whatIf !== undefined && change.whatIf.replace !== now.whatIf.replace);
+  const turned = change.show !== undefined && change.show !== now.show && now.whatIf.erase.length + now.whatIf.replace.length > 0;
+  return erased || turned || (change.whatIf !== undefined && JSON.stringify(change.whatIf.replace) !== JSON.stringify(now.whatIf.replace));
 }
 
 /** What an address leaves open: the first model, and its first example. */
@@ -80,16 +83,25 @@ function begun(state: State, cards: readonly ModelCard[], taught: boolean): Stat
 
 function keys(table: Table, event: KeyboardEvent): void {
   if (event.key === "Escape" && !event.defaultPrevented) table.store.act.clear();
-  const token = event.target instanceof HTMLElement ? event.target.dataset["token"] : undefined;
+  const span = event.target instanceof HTMLElement ? event.target : null;
+  const token = span?.dataset["token"];
   const index = token?.startsWith("source-") ? Number(token.slice(7)) : -1;
   if (index < 0 || (event.key !== "Delete" && event.key !== "Backspace")) return;
   event.preventDefault();
   const { whatIf } = table.store.state();
-  const panel = panelsOf(table, table.store.state())[0];
-  const place = panel ? originalIndex(panel, index) : -1;
-  if (!panel || panel.original.picture || !erasable(panel.original.source.tokens[place])) return;
-  const tokens = event.shiftKey ? wordAround(panel.original.source, place).tokens : [place];
-  table.store.act.set({ whatIf: { ...whatIf, replace: null, erase: [...new Set([...whatIf.erase, ...tokens])] }, show: "changed" });
+  const panels = panelsOf(table, table.store.state());
+  const panel = panels.find(({ number }) => String(number) === span!.closest<HTMLElement>("[data-panel]")?.dataset["panel"]);
+  const tokens = panel && panels[0]?.number === 0 ? erasedBy(panel, index, event.shiftKey, panels[0].original) : [];
+  if (tokens.length) table.store.act.set({ whatIf: { ...whatIf, erase: [...new Set([...whatIf.erase, ...tokens])] }, show: "changed" });
+}
+
+/** The tokens of the first model that stand where a token, or its word, stands in the run on show. */
+function erasedBy(panel: Panel, index: number, word: boolean, first: Record): number[] {
+  const { source, picture } = panel.original;
+  const place = originalIndex(panel, index);
+  if (picture || !erasable(source.tokens[place])) return [];
+  const tokens = word ? wordAround(source, place).tokens : [place];
+  return panel.number === 0 ? tokens : tokensIn(first.source, tokens.map((one) => [source.tokens[one]!.start, source.tokens[one]!.end]));
 }
 
 function draw(table: Table, state: State): void {
@@ -113,21 +125,33 @@ function draw(table: Table, state: State): void {
 function drawLook(table: Table, looking: HTMLElement, line: HTMLElement, state: State): void {
   const { cards, store } = table;
   const names = state.models;
-  names.forEach((name, i) => wishFor(table, slotsOf(table, i), name, state));
+  names.forEach((name, i) => wishFor(table, i, name, state));
   table.slots.slice(names.length).forEach(clearSlots);
   const card = cards.find(({ name }) => name === names[0]) ?? null;
-  const busy = table.slots.some((slots) => slots.original.busy || slots.changed.busy || slots.derived.busy);
-  drawAsk(part(looking, "div", "ask unsaved"), state, card, busy, { act: store.act, picture: (data, name) => {
-    table.picture = { data, name, number: (table.picture?.number ?? 0) + 1 };
-    store.act.set(fresh(name));
-  } });
+  const busy = table.slots.some((slots) => slots.original.busy || slots.edited.busy || slots.changed.busy || slots.derived.busy);
+  drawAsk(part(looking, "div", "ask unsaved"), state, card, busy, { act: store.act, picture: (data, name) => choosePicture(table, data, name) });
   const panels = panelsOf(table, state);
-  drawNotice(part(looking, "p", "notice unsaved", { role: "status" }), [...table.complaints, ...(panels[0] ? notThere(state, panels[0].original) : [])]);
+  const lost = card?.reads === "picture" && state.picture && !pictureOf(table, state) ? [noSuchPicture(state.picture)] : [];
+  const records = names.map((_, place) => panels.find(({ number }) => number === place)?.original);
+  drawNotice(part(looking, "p", "notice unsaved", { role: "status" }), [...table.complaints, ...lost, ...(records.every(Boolean) ? notThere(state, records) : [])]);
   drawPanels(part(looking, "div", "panels"), table, panels, state);
   const searching = part(looking, "section", "search");
   searching.hidden = card?.task !== "embed";
   if (card?.task === "embed") drawHits(table, searching, card.name, state);
   drawWhatIf(line, panels, state, { act: store.act, undo: () => undo(table) });
+}
+
+/** The picture that the address speaks of; null = it has to be chosen, or chosen again. */
+function pictureOf(table: Table, state: State): Table["picture"] {
+  return table.picture?.name === state.picture ? table.picture : null;
+}
+
+/** What an address says of a picture waits for it; another picture leaves nothing of what was done to the last. */
+function choosePicture(table: Table, data: string, name: string): void {
+  const state = table.store.state();
+  const awaited = state.picture === name && !pictureOf(table, state);
+  table.picture = { data, name, number: (table.picture?.number ?? 0) + 1 };
+  table.store.act.set(awaited ? {} : { ...fresh(state.text), picture: name });
 }
 
 function drawNotice(place: HTMLElement, said: readonly string[]): void {
@@ -143,7 +167,7 @@ function undo(table: Table): void {
 }
 
 function slotsOf(table: Table, place: number): Slots {
-  return (table.slots[place] ??= { original: slot(), changed: slot(), derived: slot(), changedDerived: slot() });
+  return (table.slots[place] ??= { original: slot(), edited: slot(), changed: slot(), derived: slot(), changedDerived: slot() });
 }
 
 function clearSlots(slots: Slots): void {
@@ -154,8 +178,8 @@ function clearSlots(slots: Slots): void {
 function wish(table: Table, name: string, state: State): LookWish | null {
   const card = table.cards.find((one) => one.name === name);
   if (card?.reads === "picture") {
-    if (!table.picture) return null;
-    return { text: table.picture.name, picture: table.picture.data, model: name, packed: true, ...manner(state, card) };
+    const picture = pictureOf(table, state);
+    return picture && { text: picture.name, picture: picture.data, model: name, packed: true, ...manner(state, card) };
   }
   if (!state.text.trim()) return null;
   if (missing(card, state).length) return null;
@@ -170,13 +194,19 @@ function missing(card: ModelCard | undefined, state: State): string[] {
 }
 
 function manner(state: State, card: ModelCard | undefined): Partial<LookWish> {
-  if (card && !["transduce", "generate", "caption"].includes(card.task)) return {};
+  if (card && !writes(card)) return {};
   if (!state.sample) return state.beam ? { beam: state.beam } : {};
   const { temperature, top_k, top_p, seed } = state.sample;
   return { sample: { temperature, seed, ...(top_k ? { top_k } : {}), ...(top_p < 1 ? { top_p } : {}) } };
 }
 
-function wishFor(table: Table, slots: Slots, name: string, state: State): void {
+/** Whether its answers are written token by token. */
+function writes({ task }: ModelCard): boolean {
+  return ["transduce", "generate", "caption"].includes(task);
+}
+
+function wishFor(table: Table, place: number, name: string, state: State): void {
+  const slots = slotsOf(table, place);
   const asked = wish(table, name, state);
   if (!asked) return clearSlots(slots);
   const key = keyOf(table, asked);
@@ -185,8 +215,9 @@ function wishFor(table: Table, slots: Slots, name: string, state: State): void {
   const ready = slots.original.answered === key ? slots.original.answer : null;
   if (!ready) return;
   derive(table, slots.derived, slots.original, asked, state.view !== "attention" || ready.source.tokens.length <= SHORT);
-  if (!changesAnything(state.whatIf)) return [slots.changed, slots.changedDerived].forEach((one) => empty(one as Slot<unknown>));
-  const changed = changedWish(asked, state, ready, table);
+  if (!changesAnything(state.whatIf)) return [slots.edited, slots.changed, slots.changedDerived].forEach((one) => empty(one as Slot<unknown>));
+  const changed = changedWish(table, place, asked, state, ready);
+  if (!changed) return;
   ask(slots.changed, keyOf(table, changed), 0, async (signal) => readRecord(await look(changed, signal)), again);
   derive(table, slots.changedDerived, slots.changed, changed, state.view !== "attention");
 }
@@ -209,24 +240,27 @@ function derive(table: Table, place: Slot<null>, of: Slot<Record>, asked: LookWi
   ask(place, key, table.store.state().view === "attention" ? REST : 0, question, table.store.redraw);
 }
 
-/** Tokens are numbered by the first model; for the others the same places in the text are meant. */
-function changedWish(asked: LookWish, state: State, own: Record, table: Table): LookWish {
+/** All that is changed, in one wish; null = something has to be answered before it can be said in this model's tokens. */
+function changedWish(table: Table, place: number, asked: LookWish, state: State, own: Record): LookWish | null {
   const { whatIf } = state;
-  const first = table.slots[0]?.original.answer ?? own;
-  const place = table.slots.findIndex(({ original }) => original.answer === own);
-  const erase = whatIf.erase.flatMap((index) => {
-    const there = translated({ panel: 0, side: "source", index, role: "key", across: null, pinned: true }, first, own, Math.max(0, place));
-    return there && there.index < own.source.tokens.length ? [there.index] : [];
-  });
-  const off = whatIf.off.filter(([name, head]) => switchable(name) && own.maps.some((map) => map.name === name && head < map.heads.length)).map(([name, head]): [string, number] => [name, head]);
-  const begin = place > 0 || !whatIf.begin.every(writable) ? [] : [...whatIf.begin];
-  const text = whatIf.replace ? replaced(asked.text, whatIf.replace, own.source.text) : asked.text;
-  return { ...asked, text, change: { erase: [...new Set(erase)].sort((a, b) => a - b), off, begin } };
+  const first = table.slots[0]?.original.answer;
+  const plain = editedWish(asked, whatIf, own.source.text);
+  const basis = basisOf(table, slotsOf(table, place), plain, asked, whatIf, own);
+  const card = table.cards.find(({ name }) => name === asked.model);
+  const forcing = whatIf.begin && whatIf.begin.panel < state.models.length ? whatIf.begin : null;
+  const begin = beginningIn(place, forcing, table.slots[forcing?.panel ?? 0]?.changed.answer ?? null, !card || writes(card));
+  if (!first || !basis || begin === null) return null;
+  return { ...plain, change: { erase: erasedIn(basis, first, whatIf), off: offIn(own, place, whatIf), begin } };
 }
 
-function replaced(text: string | string[], { start, end, text: instead }: NonNullable<WhatIf["replace"]>, whole: string): string | string[] {
-  const joined = whole.slice(0, start) + instead.replace(/\t/g, " ") + whole.slice(end);
-  return Array.isArray(text) ? joined.split("\t") : joined;
+/** The run whose source tokens what is erased is numbered by: a text with words replaced has other tokens. */
+function basisOf(table: Table, slots: Slots, plain: LookWish, asked: LookWish, whatIf: WhatIf, own: Record): Record | null {
+  if (plain === asked || !whatIf.erase.length) {
+    empty(slots.edited);
+    return own;
+  }
+  ask(slots.edited, keyOf(table, plain), 0, async (signal) => readRecord(await look(plain, signal)), table.store.redraw);
+  return slots.edited.answered === keyOf(table, plain) ? slots.edited.answer : null;
 }
 
 /** The run of a model that is on show: the changed one where there is one and it is asked for. */
@@ -243,7 +277,7 @@ function panelsOf(table: Table, state: State): Panel[] {
     const record = onShow(slots, state);
     if (!slots || !original || !record) return [];
     const changed = changesAnything(state.whatIf) ? slots.changed.answer : null;
-    return [{ number, state, record, original, changed, live: true, selected: translated(state.selected, from ?? record, record, number) }];
+    return [{ number, state, record, original, changed, basis: slots.edited.answer ?? original, live: true, selected: translated(state.selected, from ?? record, record, number) }];
   });
 }
 
@@ -255,7 +289,7 @@ function drawPanels(root: HTMLElement, table: Table, panels: readonly Panel[], s
     const place = root.children[number] as HTMLElement;
     const slots = table.slots[number];
     const problem = part(place, "p", "problem", { role: "alert" });
-    const said = slots?.original.error || slots?.changed.error || slots?.derived.error || "";
+    const said = slots?.original.error || slots?.edited.error || slots?.changed.error || slots?.derived.error || "";
     if (problem.textContent !== said) problem.textContent = said;
     problem.hidden = !said;
     const panel = panels.find((one) => one.number === number);

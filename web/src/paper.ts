@@ -16,7 +16,7 @@ export function startRecord(page: HTMLElement, wire: WireRecord): void {
     drawBar(barOf(page), state, { models: [], lesson: false, title: record.source.text.replace(/\t/g, " ⇥ ").slice(0, 80) }, store.act);
     const main = part(page, "main", "main");
     const sheet = part(main, "section", "sheet", { "aria-label": "record" });
-    drawSheet(sheet, { number: 0, state, record, original: record, changed: null, selected: state.selected, live: false }, store.act);
+    drawSheet(sheet, { number: 0, state, record, original: record, changed: null, basis: record, selected: state.selected, live: false }, store.act);
   };
   document.title = `${record.model.name}: ${record.source.text.slice(0, 60)}`;
   tips(page);

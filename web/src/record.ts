@@ -1,6 +1,6 @@
 // A record as JSON in, a record to draw from out: offsets in UTF-16 units, maps as flat numbers.
 import { fromLists, type Matrix } from "./matrix";
-import type { Alternative, Answer, BeamNode, Change, ModelName, Packed, PerHead, Picture, Side, WireMap, WireRecord, WireToken } from "./wire";
+import type { Alternative, Answer, BeamNode, Change, ModelName, Packed, PerHead, Picture, Side, Weighed, WireMap, WireRecord, WireToken } from "./wire";
 
 export interface Token {
   readonly text: string;
@@ -55,6 +55,7 @@ export interface Record {
   readonly seconds: { readonly [part: string]: number };
   readonly derived: Derived | null;
   readonly change: Change | null;
+  readonly carried?: readonly Weighed[];
 }
 
 /** Where each code point of a text begins in UTF-16 units, and the end. */

@@ -187,5 +187,5 @@ function drawRecords(root: HTMLElement, records: readonly Record[], state: State
   if (select.value !== String(number)) select.value = String(number);
   const sheet = part(root, "section", "sheet");
   dress(sheet, { "aria-label": `record ${number + 1}` });
-  drawSheet(sheet, { number: 0, state, record, original: record, changed: null, selected: state.selected, live: false }, store.act);
+  drawSheet(sheet, { number: 0, state, record, original: record, changed: null, basis: record, selected: state.selected, live: false }, store.act);
 }

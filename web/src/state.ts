@@ -1,4 +1,5 @@
 // All that a view is made of in one object, and the URL that says the same.
+import { replacedBy, type Replacement } from "./edits";
 import type { Side } from "./wire";
 
 export type View = "attention" | "rollout" | "gradient" | "erasure";
@@ -21,17 +22,26 @@ export interface Sampling {
   readonly seed: number;
 }
 
-export interface Replacement {
-  readonly start: number;
-  readonly end: number;
-  readonly text: string;
+/** A head of one of the models that stand side by side. */
+export interface Off {
+  readonly panel: number;
+  readonly map: string;
+  readonly head: number;
 }
 
+/** What an output is made to begin with, in the tokens of one of the models. */
+export interface Beginning {
+  readonly panel: number;
+  readonly tokens: readonly number[];
+}
+
+/** All that is changed in one run. Words are of the text and act on every model, a head only on its own. */
 export interface WhatIf {
+  /** Source tokens, numbered as the first model reads the text that was typed. */
   readonly erase: readonly number[];
-  readonly replace: Replacement | null;
-  readonly off: readonly (readonly [string, number])[];
-  readonly begin: readonly number[];
+  readonly replace: readonly Replacement[];
+  readonly off: readonly Off[];
+  readonly begin: Beginning | null;
 }
 
 export interface State {
@@ -39,6 +49,8 @@ export interface State {
   readonly page: string;
   readonly models: readonly string[];
   readonly text: string;
+  /** The name of the picture that is looked at; the picture itself is in no address. */
+  readonly picture: string;
   readonly beam: number;
   readonly sample: Sampling | null;
   readonly view: View;
@@ -56,10 +68,10 @@ export interface State {
 
 const LONG = 4000; // letters that an address still holds with ease
 
-export const NOTHING_CHANGED: WhatIf = { erase: [], replace: null, off: [], begin: [] };
+export const NOTHING_CHANGED: WhatIf = { erase: [], replace: [], off: [], begin: null };
 
 export const START: State = {
-  tab: "look", page: "", models: [], text: "", beam: 0, sample: null, view: "attention", map: null, selected: null,
+  tab: "look", page: "", models: [], text: "", picture: "", beam: 0, sample: null, view: "attention", map: null, selected: null,
   step: null, whatIf: NOTHING_CHANGED, show: "changed", theme: null, example: 0, lines: "", say: "",
 };
 
@@ -73,7 +85,7 @@ export function doingsOf({ whatIf, view, map, show, selected, step }: State): Do
 export const USUAL_SAMPLING: Sampling = { temperature: 1, top_k: 0, top_p: 1, seed: 1 };
 
 export function changesAnything(whatIf: WhatIf): boolean {
-  return whatIf.erase.length + whatIf.off.length + whatIf.begin.length > 0 || whatIf.replace !== null;
+  return whatIf.erase.length + whatIf.off.length + whatIf.replace.length > 0 || whatIf.begin !== null;
 }
 
 function selectionToText({ panel, side, index, role, across }: Selection): string {
@@ -99,10 +111,25 @@ function numbers(text: string | null): number[] {
   return (text ?? "").split(",").flatMap((part) => (/^\d+$/.test(part) ? [Number(part)] : []));
 }
 
-function headFromText(text: string): [string, number] | null {
-  const slash = text.lastIndexOf("/");
-  const head = slash < 0 ? Number.NaN : Number.parseInt(text.slice(slash + 1), 10);
-  return Number.isFinite(head) ? [text.slice(0, slash), head] : null;
+/** What belongs to another model than the first says to which: name/1@2. */
+function owned(text: string, panel: number): string {
+  return panel ? `${text}@${panel}` : text;
+}
+
+function headFromText(text: string): Off[] {
+  const found = /^([^]*)\/(\d+)(?:@(\d+))?$/.exec(text);
+  return found ? [{ map: found[1]!, head: Number(found[2]), panel: whole(found[3], 0) }] : [];
+}
+
+function beginningFromText(text: string): Beginning | null {
+  const [tokens, panel] = text.split("@");
+  const found = numbers(tokens ?? "");
+  return found.length ? { tokens: found, panel: whole(panel, 0) } : null;
+}
+
+function replacementFromText(text: string): Replacement[] {
+  const found = /^(\d+)-(\d+)-([^]*)$/.exec(text);
+  return found && Number(found[1]) <= Number(found[2]) ? [{ start: Number(found[1]), end: Number(found[2]), text: found[3]! }] : [];
 }
 
 /** What follows # in the address; what is as at the start is left out. */
@@ -115,6 +142,7 @@ export function toHash(state: State): string {
   put("page", state.page, START.page);
   state.models.forEach((name) => said.append("model", name));
   put("text", state.text, START.text);
+  put("picture", state.picture, START.picture);
   if (state.lines.length < LONG) put("lines", state.lines, START.lines);
   put("say", state.say, START.say);
   put("beam", state.beam, START.beam);
@@ -132,19 +160,16 @@ export function toHash(state: State): string {
 
 function whatIfToHash(whatIf: WhatIf, put: (name: string, value: string, unless: string) => void): void {
   put("erase", whatIf.erase.join(","), "");
-  put("begin", whatIf.begin.join(","), "");
-  whatIf.off.forEach(([name, head]) => put("off", `${name}/${head}`, ""));
-  if (whatIf.replace) put("replace", `${whatIf.replace.start}-${whatIf.replace.end}-${whatIf.replace.text}`, "");
+  if (whatIf.begin) put("begin", owned(whatIf.begin.tokens.join(","), whatIf.begin.panel), "");
+  whatIf.off.forEach(({ map, head, panel }) => put("off", owned(`${map}/${head}`, panel), ""));
+  whatIf.replace.forEach(({ start, end, text }) => put("replace", `${start}-${end}-${text}`, ""));
 }
 
 function whatIfFromHash(said: URLSearchParams): WhatIf {
-  const off = said.getAll("off").flatMap((text) => {
-    const head = headFromText(text);
-    return head ? [head] : [];
-  });
-  const replaced = /^(\d+)-(\d+)-([^]*)$/.exec(said.get("replace") ?? "");
-  const replace = replaced ? { start: Number(replaced[1]), end: Number(replaced[2]), text: replaced[3]! } : null;
-  return { erase: numbers(said.get("erase")), begin: numbers(said.get("begin")), off, replace };
+  const replace = said.getAll("replace").flatMap(replacementFromText).reduce<Replacement[]>(replacedBy, []);
+  return {
+    erase: numbers(said.get("erase")), begin: beginningFromText(said.get("begin") ?? ""), off: said.getAll("off").flatMap(headFromText), replace,
+  };
 }
 
 function sampleFromText(text: string | null): Sampling | null {
@@ -174,6 +199,7 @@ export function fromHash(hash: string): State {
     page: said.get("page") ?? "",
     models: said.getAll("model"),
     text: said.get("text") ?? "",
+    picture: said.get("picture") ?? "",
     lines: said.get("lines") ?? "",
     say: said.get("say") ?? "",
     beam: whole(said.get("beam"), 0),

@@ -123,7 +123,7 @@ function drawAlternatives(place: HTMLElement, panel: Panel, act: Act): void {
     const bar = make("span", { class: "level" });
     bar.style.width = `${(100 * alternative.probability).toFixed(2)}%`;
     const chosen = alternative.id === token?.id;
-    const free = panel.live && writes && panel.number === 0 && writable(alternative.id);
+    const free = panel.live && writes && writable(alternative.id);
     const said = `${quoted(alternative.text)} ${figure(alternative.probability)}${free ? ": write this and go on" : ""}`;
     const line = button("", { class: chosen ? "choice chosen" : "choice", "data-alternative": alternative.id, "data-probability": alternative.probability, "aria-label": said, disabled: !free }, () => force(panel, act, step, alternative.id));
     line.append(
@@ -172,5 +172,5 @@ function wordAt({ source }: Record, index: number, otherwise: string): (Node | s
 
 function force(panel: Panel, act: Act, step: number, id: number): void {
   const before = panel.record.target.tokens.slice(0, step).map((token) => token.id);
-  act.set({ whatIf: { ...panel.state.whatIf, begin: [...before, id] }, show: "changed", step: null });
+  act.set({ whatIf: { ...panel.state.whatIf, begin: { panel: panel.number, tokens: [...before, id] } }, show: "changed", step: null });
 }

@@ -4,7 +4,7 @@ import { linkVertical } from "d3-shape";
 import { dress, figure, make, part, unchanged } from "./dom";
 import { lensOf, pointed, shade, weightAt, weightsFrom, type Lens, type Pointed } from "./lens";
 import { rowOf } from "./matrix";
-import { erasedRanges, erasedTokens, type Act, type Panel } from "./panel";
+import { erasedRanges, erasedTokens, replacedTokens, type Act, type Panel } from "./panel";
 import { elsewhere, lineOf, quoted, spelled, type Record } from "./record";
 import { OWN_FORM } from "./answers";
 import { drawTokens, mark, spansOf, type TokenLine } from "./tokens";
@@ -88,7 +88,7 @@ function markLine(words: HTMLElement, line: TokenLine, part: "query" | "key" | n
     weights: facing,
     dark: (weight) => (lens ? shade(lens, weight) : 0),
     probabilities,
-    ...(line.side === "source" || line.side === "row" ? { erased: erasedTokens(panel) } : {}),
+    ...(line.side === "source" || line.side === "row" ? { erased: erasedTokens(panel), differs: replacedTokens(panel) } : {}),
     ...(line.side === "target" && panel.changed ? { differs: differences(panel.original, panel.changed)[record === panel.changed ? "after" : "before"] } : {}),
     ...(line.side === "target" && state.step !== null ? { written: state.step + 1 } : {}),
     ...(line.side === "row" && state.step !== null ? { written: source + state.step + 1 } : {}),

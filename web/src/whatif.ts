@@ -1,9 +1,10 @@
 // A panel in, the line of what if out: what was changed, what came of it against the original, and the way back.
 import { button, make, part, unchanged } from "./dom";
 import { differences } from "./difference";
-import { originalIndex, type Act, type Panel } from "./panel";
-import { elsewhere, quoted, spelled, wordAround, type Record, type Token } from "./record";
-import { changesAnything, NOTHING_CHANGED, type State } from "./state";
+import { replacedBy, touching, type Replacement } from "./edits";
+import { originalIndex, replacementOf, type Act, type Panel } from "./panel";
+import { elsewhere, quoted, spelled, wordAround, type Line, type Record, type Token } from "./record";
+import { changesAnything, NOTHING_CHANGED, type Off, type State, type WhatIf } from "./state";
 
 export interface WhatIfHands {
   readonly act: Act;
@@ -16,20 +17,21 @@ export function drawWhatIf(root: HTMLElement, panels: readonly Panel[], state: S
   if (!first || root.hidden) return;
   root.classList.toggle("active", changesAnything(state.whatIf));
   const said = part(root, "div", "said");
-  if (!unchanged(said, state.whatIf, state.show, ...panels.flatMap((panel) => [panel.original, panel.changed])))
+  const runs = panels.flatMap(({ original, changed }) => [original.target, original.maps, changed?.target]); // not what is derived of them later
+  if (!unchanged(said, state.whatIf, state.show, ...runs))
     said.replaceChildren(...sayings(panels, state, hands));
   const tools = part(root, "div", "tools");
-  const picked = first.selected?.pinned ? sourceIndex(first) : -1;
-  if (!unchanged(tools, picked, first.original, state.whatIf)) tools.replaceChildren(...toolsFor(first, picked, state, hands.act));
+  const picked = chosenIndex(first);
+  const replaced = picked < 0 ? null : replacementOf(first, picked);
+  const place = picked < 0 || replaced ? -1 : originalIndex(first, picked);
+  if (unchanged(tools, place, replaced, first.original.source, state.whatIf)) return; // what is being typed there stays
+  tools.replaceChildren(...(replaced ? toolsBack(first, replaced, state, hands.act) : toolsFor(first, place, state, hands.act)));
 }
 
-/** The source token of the original that is chosen; -1 = none that could be erased. */
-function sourceIndex(panel: Panel): number {
-  const { selected, record } = panel;
-  if (!selected || record.picture || selected.side === "target") return -1;
-  const index = elsewhere(record, selected.side, selected.index, "source", selected.role);
-  const found = index < 0 ? -1 : originalIndex(panel, index);
-  return found >= 0 && erasable(panel.original.source.tokens[found]) ? found : -1;
+/** The source token of the run on show that is pinned; -1 = none. */
+function chosenIndex({ selected, record }: Panel): number {
+  if (!selected?.pinned || record.picture || selected.side === "target") return -1;
+  return elsewhere(record, selected.side, selected.index, "source", selected.role);
 }
 
 /** Signs are of the model and not of the text. */
@@ -37,29 +39,60 @@ export function erasable(token: Token | undefined): boolean {
   return token !== undefined && !token.sign && token.text !== "<mask>";
 }
 
-/** What was done, in words. */
-function changeInWords({ original, changed }: Panel, state: State): string[] {
-  const { replace, begin } = state.whatIf;
-  const erase = state.whatIf.erase.filter((index) => index < original.source.tokens.length);
-  const off = state.whatIf.off.filter(([name, head]) => original.maps.some((map) => map.name === name && head < map.heads.length));
-  const words: string[] = [];
-  if (erase.length) words.push(`erased ${quoted(erasedText(original, erase))}`);
-  if (replace) words.push(`${quoted(original.source.text.slice(replace.start, replace.end))} replaced by ${quoted(replace.text)}`);
-  if (off.length) words.push(`off: ${off.map(([map, head]) => `${map} head ${head}`).join(", ")}`);
-  const forced = changed?.target.tokens[begin.length - 1];
-  if (begin.length) words.push(`forced ${forced ? quoted(spelled(forced)) : "a word"} at step ${begin.length}`);
-  return words.length ? words : ["nothing that is here"]; // an old address may name what is gone
+/** One thing that was done, in words, and all the others without it. */
+interface Done {
+  readonly said: string;
+  readonly without: WhatIf;
 }
 
-function erasedText(record: Record, erase: readonly number[]): string {
-  const tokens = [...erase].sort((a, b) => a - b).map((index) => record.source.tokens[index]);
-  let end = -1;
-  return tokens.reduce((text, token) => {
-    if (!token) return text;
-    const apart = end >= 0 && token.start > end ? " " : "";
-    end = token.end;
-    return text + apart + (token.sign ? token.text : record.source.text.slice(token.start, token.end));
-  }, "");
+/** What was done, one by one; an old address may name what is gone. */
+function doneOf(panels: readonly Panel[], { whatIf }: State): Done[] {
+  const { original } = panels[0]!;
+  const has = ({ panel, map, head }: Off): boolean => !!panelOf(panels, panel)?.original.maps.some((one) => one.name === map && head < one.heads.length);
+  return [
+    ...erasedWords(original, whatIf.erase).map(({ text, tokens }): Done => ({
+      said: `erased ${quoted(text)}`, without: { ...whatIf, erase: whatIf.erase.filter((one) => !tokens.includes(one)) },
+    })),
+    ...whatIf.replace.map((one): Done => ({
+      said: `${quoted(original.source.text.slice(one.start, one.end))} replaced by ${quoted(one.text)}`, without: { ...whatIf, replace: whatIf.replace.filter((other) => other !== one) },
+    })),
+    ...whatIf.off.filter(has).map((one): Done => ({
+      said: `off: ${one.map} head ${one.head}${nameOf(panels, one.panel)}`, without: { ...whatIf, off: whatIf.off.filter((other) => other !== one) },
+    })),
+    ...forcedWord(panels, whatIf),
+  ];
+}
+
+function panelOf(panels: readonly Panel[], number: number): Panel | undefined {
+  return panels.find((panel) => panel.number === number);
+}
+
+/** Of which model, where there are several. */
+function nameOf(panels: readonly Panel[], number: number): string {
+  return panels.length > 1 ? ` of ${panelOf(panels, number)?.original.model.name ?? ""}` : "";
+}
+
+function forcedWord(panels: readonly Panel[], whatIf: WhatIf): Done[] {
+  if (!whatIf.begin) return [];
+  const { panel, tokens } = whatIf.begin;
+  const forced = panelOf(panels, panel)?.changed?.target.tokens[tokens.length - 1];
+  return [{ said: `forced ${forced ? quoted(spelled(forced)) : "a word"} at step ${tokens.length}`, without: { ...whatIf, begin: null } }];
+}
+
+/** What is erased, word by word. */
+function erasedWords({ source }: Record, erase: readonly number[]): { text: string; tokens: number[] }[] {
+  const words = new Map<number, number[]>();
+  for (const index of [...erase].filter((one) => one < source.tokens.length).sort((a, b) => a - b)) {
+    const { sign } = source.tokens[index]!;
+    const word = sign ? -1 - index : wordAround(source, index).start; // a place of a picture is a word of its own
+    words.set(word, [...(words.get(word) ?? []), index]);
+  }
+  return [...words.values()].map((tokens) => ({ tokens, text: tokens.map((index) => erasedText(source, index)).join("") }));
+}
+
+function erasedText({ text, tokens }: Line, index: number): string {
+  const token = tokens[index]!;
+  return token.sign ? token.text : text.slice(token.start, token.end) || token.text;
 }
 
 function sayings(panels: readonly Panel[], state: State, hands: WhatIfHands): Node[] {
@@ -70,7 +103,10 @@ function sayings(panels: readonly Panel[], state: State, hands: WhatIfHands): No
     const ways = [first.record.picture ? "" : "click a source word to erase or replace it", writes ? "click an alternative to force it" : "", first.record.maps.length ? "alt-click a head to switch it off" : ""];
     return [lead, make("span", { class: "hint" }, ways.filter(Boolean).join(" · "))];
   }
-  const done = make("span", { class: "done", id: "done" }, changeInWords(first, state).join("; "));
+  const one = ({ said, without }: Done): HTMLElement =>
+    button(said, { class: "undo-one", "aria-label": `undo: ${said}`, "data-tip": "undo this alone" }, () => hands.act.set({ whatIf: without }));
+  const each = doneOf(panels, state).map(one);
+  const done = make("span", { class: "done", id: "done" }, ...(each.length ? each : ["nothing that is here"]));
   const results = panels.map((panel) => result(panel, panels.length > 1));
   const toggle = button(state.show === "changed" ? "show the original" : "show the changed", { class: "quiet", id: "show" }, () =>
     hands.act.set({ show: state.show === "changed" ? "original" : "changed" }));
@@ -110,26 +146,37 @@ function marked(record: Record, differs: ReadonlySet<number>): (Node | string)[]
 function toolsFor(panel: Panel, index: number, state: State, act: Act): Node[] {
   const line = panel.original.source;
   const token = line.tokens[index];
-  if (!token) return [];
+  if (!erasable(token) || !token) return [];
   const word = wordAround(line, index);
   const text = line.text.slice(word.start, word.end);
   const erase = (tokens: readonly number[]): void => {
     const rest = state.whatIf.erase.filter((one) => !tokens.includes(one));
     const back = tokens.every((one) => state.whatIf.erase.includes(one));
-    act.set({ whatIf: { ...state.whatIf, replace: null, erase: back ? rest : [...rest, ...tokens] }, show: "changed" });
+    act.set({ whatIf: { ...state.whatIf, erase: back ? rest : [...rest, ...tokens] }, show: "changed" });
   };
   const gone = (tokens: readonly number[]): string => (tokens.every((one) => state.whatIf.erase.includes(one)) ? "bring back" : "erase");
   const tools: Node[] = [button(`${gone([index])} ${quoted(spelled(token))}`, { id: "erase" }, () => erase([index]))];
   if (word.tokens.length > 1) tools.push(button(`${gone(word.tokens)} ${quoted(text)}`, { id: "erase-word" }, () => erase(word.tokens)));
-  return token.sign ? tools : [...tools, replaceForm(word, text, state, act)];
+  return token.sign ? tools : [...tools, replaceForm(word, text, line, state, act)];
 }
 
-function replaceForm(word: { start: number; end: number }, text: string, state: State, act: Act): HTMLElement {
+/** A word that was put in can go again, or give way to another. */
+function toolsBack(panel: Panel, replaced: Replacement, state: State, act: Act): Node[] {
+  const line = panel.original.source;
+  const back = (): void => act.set({ whatIf: { ...state.whatIf, replace: state.whatIf.replace.filter((one) => one !== replaced) } });
+  return [button(`bring back ${quoted(line.text.slice(replaced.start, replaced.end))}`, { id: "bring-back" }, back), replaceForm(replaced, replaced.text, line, state, act)];
+}
+
+function replaceForm(word: { start: number; end: number }, text: string, line: Line, state: State, act: Act): HTMLElement {
   const input = make("input", { id: "replace", type: "text", placeholder: `instead of ${quoted(text)}`, "aria-label": `replace ${quoted(text)} by`, dir: "auto" });
   const form = make("form", { class: "replace" }, input, make("button", { type: "submit" }, "replace"));
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    if (input.value !== "") act.set({ whatIf: { ...state.whatIf, erase: [], replace: { start: word.start, end: word.end, text: input.value } }, show: "changed" });
+    if (input.value === "") return;
+    const { start, end } = word;
+    const elsewhereErased = state.whatIf.erase.filter((index) => !touching([start, end], [line.tokens[index]?.start ?? 0, line.tokens[index]?.end ?? 0]));
+    const replace = replacedBy(state.whatIf.replace, { start, end, text: input.value });
+    act.set({ whatIf: { ...state.whatIf, erase: elsewhereErased, replace }, show: "changed" });
   });
   return form;
 }

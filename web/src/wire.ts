@@ -59,7 +59,8 @@ export interface WireDerived {
 export interface Change {
   erase: number[];
   off: [string, number][];
-  begin: number[];
+  /** Ids of tokens; or what they spell, for a model that has other tokens. */
+  begin: number[] | string;
 }
 
 export interface ModelName {
@@ -110,6 +111,15 @@ export interface WireRecord {
   seconds: { [part: string]: number };
   derived: WireDerived | null;
   change: Change | null;
+  /** Of a vector: how far it moves without each word. */
+  carried?: Weighed[];
+}
+
+/** A stretch of a text, in code points, and what it is worth. */
+export interface Weighed {
+  start: number;
+  end: number;
+  weight: number;
 }
 
 export interface ModelCard extends ModelName {
@@ -126,7 +136,7 @@ export interface Hit {
   number: number;
   text: string;
   cosine: number;
-  words: { start: number; end: number; weight: number }[];
+  words: Weighed[];
 }
 
 export interface Score {
