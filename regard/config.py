@@ -102,6 +102,8 @@ class Data(Section):
     skip_bad: bool = False  # leave bad lines out instead of stopping
     images: str = ""  # caption: an .npz with the pictures, whose row numbers stand in the source column; "" = paths do
     jitter: Annotated[int, Field(ge=0, le=4096)] = 0  # caption: pixels by which pictures are shifted in training
+    zoom: Share = 0.0  # caption: share by which pictures become higher and wider, or less so, in training
+    recolour: Share = 0.0  # caption: how far colours of pictures are bent in training: powers up to 1 + this
 
 
 class Tokens(Section):
@@ -552,7 +554,7 @@ def check_head(c: Config) -> None:
     idle = tuple(name for name in Head.model_fields if name not in known)
     c.head.refuse_idle(idle, "head", f"the task {c.task} has no such part")
     if c.task != "caption":
-        c.data.refuse_idle(("images", "jitter"), "data", f"the task {c.task} reads no pictures")
+        c.data.refuse_idle(("images", "jitter", "zoom", "recolour"), "data", f"the task {c.task} reads no pictures")
     if c.task != "generate":
         c.generate.refuse_idle(("block", "carry"), "generate", f"the task {c.task} does not go through running text")
     if c.task == "tag" and c.head.crf and c.train.label_smoothing:

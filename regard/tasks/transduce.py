@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from regard import config
 from regard.data.batch import Batch, mix, pad
@@ -360,10 +361,21 @@ class Caption(Transduce):
         return Rows(ragged([item.source for item in items]), ragged([item.target for item in items]), pictures)
 
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
-        jitter = self.config.data.jitter if model.training else 0
-        if jitter:
-            batch = replace(batch, source=shifted(batch.source, offsets(seed, batch.index, jitter)))
+        if model.training:
+            batch = replace(batch, source=self.varied(batch.source, batch.index, seed))
         return super().loss(model, batch, forcing, seed)
+
+    def varied(self, picture_BCYX: Tensor, numbers: Sequence[int], seed: int) -> Tensor:
+        """The pictures as they are trained on: never twice in the same place, size and colours, if so wished."""
+        d = self.config.data
+        if d.recolour:
+            colours = [f"colour {channel}" for channel in range(picture_BCYX.shape[1])]
+            picture_BCYX = bent(picture_BCYX, factors(seed, numbers, colours, d.recolour))
+        if d.zoom:
+            picture_BCYX = zoomed(picture_BCYX, factors(seed, numbers, ("height", "width"), d.zoom))
+        if d.jitter:
+            picture_BCYX = shifted(picture_BCYX, offsets(seed, numbers, d.jitter))
+        return picture_BCYX
 
     def sources(self, items: Sequence[Item]) -> tuple[Tensor, Tensor | None]:
         return torch.from_numpy(np.stack([item.picture for item in items if item.picture is not None])), None
@@ -377,6 +389,26 @@ def offsets(seed: int, numbers: Sequence[int], most: int) -> Tensor:
     return torch.tensor(
         [[mix(seed, word, number) % (2 * most + 1) - most for word in ("down", "across")] for number in numbers]
     )
+
+
+def factors(seed: int, numbers: Sequence[int], words: Sequence[str], most: float) -> Tensor:
+    """For each example and word a factor between 1 / (1 + most) and 1 + most, as pure a function as `offsets`."""
+    draws = [[mix(seed, word, number) * 2.0**-62 - 1 for word in words] for number in numbers]
+    return (1 + most) ** torch.tensor(draws)
+
+
+def bent(picture_BCYX: Tensor, power_BC: Tensor) -> Tensor:
+    """Each colour of each picture raised to its own power: other light, other tints, but black and white remain."""
+    bent_BCYX: Tensor = picture_BCYX ** power_BC.to(picture_BCYX)[:, :, None, None]
+    return bent_BCYX
+
+
+def zoomed(picture_BCYX: Tensor, by: Tensor) -> Tensor:
+    """Each picture about its middle as many times as high and wide as `by` (B, 2) says; edges are repeated."""
+    turn = torch.zeros(len(by), 2, 3).to(picture_BCYX)
+    turn[:, 0, 0], turn[:, 1, 1] = 1 / by[:, 1], 1 / by[:, 0]
+    places = F.affine_grid(turn, list(picture_BCYX.shape), align_corners=False)
+    return F.grid_sample(picture_BCYX, places, padding_mode="border", align_corners=False)
 
 
 def shifted(picture_BCYX: Tensor, by: Tensor) -> Tensor:

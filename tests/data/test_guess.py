@@ -406,7 +406,7 @@ def test_settings_that_do_not_fit_the_guess_are_told_with_it(write: Write) -> No
 
 
 def test_pictures_have_settings_that_nothing_else_has() -> None:
-    for word in ("data.jitter=2", "data.images=x.npz"):
+    for word in ("data.jitter=2", "data.zoom=0.2", "data.recolour=0.5", "data.images=x.npz"):
         with pytest.raises(ConfigError, match="reads no pictures"):
             config.resolve("rnn", None, [word])
         assert config.resolve("caption", None, [word]).task == "caption"

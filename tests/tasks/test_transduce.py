@@ -19,7 +19,7 @@ from regard.search.write import Sampling
 from regard.tasks.choose import task as choose
 from regard.tasks.fill import Fill
 from regard.tasks.task import Answer, Item, Wish
-from regard.tasks.transduce import Caption, Transduce, offsets, runs, shifted
+from regard.tasks.transduce import Caption, Transduce, bent, factors, offsets, runs, shifted, zoomed
 
 PAIRS = [("abcde", "edcba"), ("ab", "ba"), ("h", "h"), ("gfedcba", "abcdefg"), ("cab", "bac"), ("ffff", "ffff"),
          ("abc", "cba"), ("hg", "gh"), ("dead", "daed")]  # fmt: skip
@@ -260,7 +260,7 @@ def test_captions_read_pictures_from_the_folder_of_the_file(tmp_path: Path) -> N
     assert {"exposure_gap", "token_accuracy_forced", "token_accuracy_free"} <= set(found.facts)
 
 
-# ── shifted pictures ─────────────────────────────────────────────────────────────────────────────────────────────────
+# ── varied pictures ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_pictures_are_shifted_and_edges_repeated() -> None:
@@ -279,18 +279,48 @@ def test_offsets_belong_to_the_example_and_reach_both_ends() -> None:
     assert not found.equal(offsets(8, range(300), 2))
 
 
-def test_only_what_is_trained_on_is_shifted(tmp_path: Path) -> None:
+def test_factors_belong_to_the_example_and_reach_both_ends() -> None:
+    found = factors(7, range(500), ("height", "width"), 0.25)
+    assert found.shape == (500, 2)
+    assert 0.8 <= found.min() < 0.81
+    assert 1.24 < found.max() <= 1.25
+    assert found[[5, 17]].equal(factors(7, [5, 17], ("height", "width"), 0.25))
+    assert not found.equal(factors(8, range(500), ("height", "width"), 0.25))
+    assert (found[:, 0] != found[:, 1]).any()
+
+
+def test_bent_colours_keep_black_and_white() -> None:
+    picture_BCYX = torch.tensor([0.0, 0.25, 1.0]).repeat(2, 3, 1, 1)
+    bent_BCYX = bent(picture_BCYX, torch.tensor([[1.0, 2.0, 0.5], [1.0, 1.0, 1.0]]))
+    assert bent_BCYX[1].equal(picture_BCYX[1])
+    assert bent_BCYX[0, :, 0].tolist() == [[0.0, 0.25, 1.0], [0.0, 0.0625, 1.0], [0.0, 0.5, 1.0]]
+
+
+def test_zoomed_pictures_grow_about_their_middle() -> None:
+    picture_BCYX = torch.zeros(2, 3, 8, 8)
+    picture_BCYX[:, :, 2:6, 3:5] = 1.0
+    assert torch.allclose(zoomed(picture_BCYX, torch.ones(2, 2)), picture_BCYX, atol=1e-6)
+    found_BCYX = zoomed(picture_BCYX, torch.tensor([[1.0, 2.0], [0.5, 1.0]]))
+    assert found_BCYX[0, 0].sum() == pytest.approx(16, abs=1e-4)  # as high, twice as wide
+    assert found_BCYX[1, 0].sum() == pytest.approx(4, abs=1e-4)  # half as high
+    assert torch.allclose(found_BCYX, found_BCYX.flip(2, 3), atol=1e-6)
+    assert zoomed(torch.full((1, 1, 4, 4), 0.7), torch.tensor([[0.5, 0.5]])).min() == pytest.approx(0.7)  # edges
+
+
+@pytest.mark.parametrize("setting", ["data.jitter=3", "data.zoom=0.3", "data.recolour=0.9"])
+def test_only_what_is_trained_on_is_varied(setting: str, tmp_path: Path) -> None:
     write("captions", 6, tmp_path / "c.tsv")
     examples = read(str(tmp_path / "c.tsv")).examples
-    losses = {}
-    for jitter in (0, 3):
+    losses = []
+    for settings in ([], [setting]):
         still = ["encoder.dropout=0.0", "decoder.dropout=0.0", "encoder.width=12", "decoder.width=12"]
-        c = config.resolve("caption", None, [*still, f"data.jitter={jitter}"])
+        c = config.resolve("caption", None, [*still, *settings])
         vocabulary = learn(examples, c, [False])
         task, model = Caption(c, vocabulary), build(c, vocabulary.source.size, vocabulary.target.size, seed=2)
         batch = task.batch([task.encode(example, str(tmp_path)) for example in examples], range(6), 0)
-        losses[jitter] = [float(task.loss(part, batch, 1.0, 5).total.detach()) for part in (model.train(), model)]
-        losses[jitter].append(float(task.loss(model.eval(), batch, 1.0, 5).total.detach()))
-    assert losses[3][0] == losses[3][1]
-    assert losses[3][0] != losses[0][0]
-    assert losses[3][2] == losses[0][2]
+        losses.append([float(task.loss(part, batch, 1.0, 5).total.detach()) for part in (model.train(), model)])
+        losses[-1].append(float(task.loss(model.eval(), batch, 1.0, 5).total.detach()))
+    plain, varied = losses
+    assert varied[0] == varied[1]
+    assert varied[0] != plain[0]
+    assert varied[2] == plain[2]
