@@ -2,6 +2,7 @@
 
     python -m bench.tasks.emoji                                the test part, once settings are chosen
     python -m bench.tasks.emoji --valid --set train.steps=500  the validation part; nothing is kept
+    python -m bench.tasks.emoji --trained                      the model that the last run left, on the test part
 
 Beside the model stands the nearest neighbour: the name of the training picture whose pixels are nearest. The tables
 are made of captions.tsv, whose column `split` says which part a picture belongs to; a source is a row of an .npz.
@@ -18,6 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+import regard
 from bench.page import put
 from bench.tasks.__main__ import CACHE, DATA, HERE, PAGE
 from regard import config
@@ -76,22 +78,28 @@ def line(system: str, artist: str, scores: dict[str, Metric]) -> str:
     return f"| {system} | {ARTISTS[artist]} | {' | '.join(cells)} |"
 
 
-def measure(data: Path, words: Sequence[str], judged: str) -> list[str]:
+def learn(data: Path, words: Sequence[str]) -> None:
+    """Leaves a model in the cache, and beside it the minutes that it took."""
+    paths, out = write_tables(parts(data / "captions.tsv"), CACHE / "emoji-data"), CACHE / "emoji"
+    c = config.resolve(None, HERE / "emoji.toml", [f"data.images={data / 'twitter_32.npz'}", *words])
+    started = time.monotonic()
+    train(c, str(paths["train"]), str(paths["valid"]), out, force=True)
+    out.with_suffix(".minutes").write_text(f"{(time.monotonic() - started) / 60}\n")
+
+
+def judge(data: Path, judged: str) -> list[str]:
     """The table: both systems on both artists."""
     found = parts(data / "captions.tsv")
     paths = write_tables(found, CACHE / "emoji-data")
     archives = {artist: data / f"{artist}_32.npz" for artist in ARTISTS}
     images = {artist: np.load(path)["images"].astype(np.float32) / 255 for artist, path in archives.items()}
-    c = config.resolve(None, HERE / "emoji.toml", [f"data.images={archives['twitter']}", *words])
-    started = time.monotonic()
-    trained, _ = train(c, str(paths["train"]), str(paths["valid"]), CACHE / "emoji", force=True)
-    minutes = (time.monotonic() - started) / 60
+    trained, minutes = regard.load(CACHE / "emoji"), float((CACHE / "emoji.minutes").read_text())
     lines = ["| system | drawings | exact match (95 %) | BLEU (95 %) |", "|---|---|--:|--:|"]
     for artist in ARTISTS:
         lines.append(line("nearest neighbour on pixels", artist, neighbours(found, images, artist, judged)))
         scores = trained.with_images(archives[artist]).score(paths[judged]).metrics
         lines.append(line("`emoji.toml`", artist, scores))
-    size = f"{trained.model.size:,} parameters, {minutes:.1f} minutes of training, seed {c.train.seed}"
+    size = f"{trained.model.size:,} parameters, {minutes:.1f} minutes of training, seed {trained.config.train.seed}"
     return [*lines, "", f"{len(found[judged].rows)} pictures of the {judged} part; {size}."]
 
 
@@ -100,10 +108,13 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--set", action="append", default=[])
     parser.add_argument("--valid", action="store_true")
+    parser.add_argument("--trained", action="store_true")
     asked = parser.parse_args()
     if not (asked.data / "emoji").is_dir():
         sys.exit(f"{asked.data}: no folder emoji in it; the data are not part of this repository")
-    lines = measure(asked.data / "emoji", asked.set, "valid" if asked.valid else "test")
+    if not asked.trained:
+        learn(asked.data / "emoji", asked.set)
+    lines = judge(asked.data / "emoji", "valid" if asked.valid else "test")
     print("\n".join(lines))
     if not asked.valid:
         put(PAGE, "tasks emoji", "\n".join(lines))
