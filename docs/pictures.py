@@ -1,4 +1,4 @@
-"""Nothing in, docs/pictures/*.png out: trains small models, serves them, and takes a picture of every view of the page.
+"""Nothing in, docs/pictures/*.png and docs/gallery.md out: small models are trained and served, every view is taken.
 
 python -m docs.pictures [FOLDER]     models that are in FOLDER already are not trained again
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from PIL import Image
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, FloatRect, Page, sync_playwright
 
 import regard
 from regard.data.builtin import generate, write
@@ -26,8 +26,10 @@ CHROMIUM = "/usr/bin/chromium"
 DATE = "Saturday 9th of May, 2018"
 REQUEST = "ring grandmother up at quarter to ten"
 COLOURS = 256  # of a picture: it stays small, and nobody sees the difference
-MOST = 150_000  # bytes of one
-TALLEST = 2400  # pixels: what stands below of a long page is left out
+MOST = 120_000  # bytes of one
+MOST_ALL = 6_000_000  # … and of all
+TALLEST = 2600  # pixels: what stands below of a long page is left out
+FORMS = ("1280-light", "1280-dark", "390-light", "390-dark")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,7 @@ class Recipe:
     preset: str | None = None
     kind: str | None = None
     words: tuple[str, ...] = ()
+    ending: str = "tsv"
 
 
 RECIPES = {
@@ -50,6 +53,9 @@ RECIPES = {
     "holes": Recipe("intents", 1500, 400, "encoder", "fill", ("data.source=1", "tokens.source=words")),
     "near": Recipe("paraphrases", 2000, 500, kind="embed", words=("tokens.source=words", "tokens.target=words")),
     "captions": Recipe("captions", 3000, 1200, "caption"),
+    "story": Recipe("story", 3000, 600, "decoder", "generate", ("decoder.width=96",), "txt"),
+    "answers": Recipe("questions", 6000, 1500, "encoder", "extract", (
+        "data.source=context,question", "data.target=answer", "tokens.source=bpe")),
 }  # fmt: skip
 
 
@@ -59,7 +65,7 @@ def train(folder: Path) -> None:
         if (folder / name / "manifest.json").exists():
             continue
         print(f"training {name}", file=sys.stderr)
-        file = folder / f"{name}-data" / "data.tsv"
+        file = folder / f"{name}-data" / f"data.{recipe.ending}"
         file.parent.mkdir(parents=True, exist_ok=True)
         write(recipe.task, recipe.count, file)
         words = [f"train.steps={recipe.steps}", f"train.validate_steps={recipe.steps // 4}", *recipe.words]
@@ -112,61 +118,97 @@ def picture(page: Page) -> None:
     page.locator(".frame").nth(2).click()
 
 
-def erase(page: Page) -> None:
-    click('[data-token="source-17"]', "#erase-word")(page)
-    page.wait_for_selector("#changed:not(:empty)")
+def change(page: Page) -> None:
+    """Three things at once: a word erased, another replaced, and the first token forced."""
+    click('[data-token="source-2"]', "#erase-word")(page)
+    page.wait_for_selector('[data-side="source"] .erased')
+    page.click('[data-token="source-8"]')  # without what was erased, the month begins here
+    page.fill("#replace", "July,")
+    page.press("#replace", "Enter")
+    page.wait_for_selector('[data-side="source"] .differs')
+    click('[data-token="target-0"]', ".alternatives li:nth-child(2) button")(page)
+    page.wait_for_function("() => document.querySelectorAll('#changed mark').length > 2")
+    page.click('[data-token="target-6"]')
 
 
 @dataclass(frozen=True)
 class View:
-    """One view: the state that its address names, what is done there, and in which forms its picture is taken."""
+    """One view: what is said of it, the state that its address names, what is done there, what of it is seen."""
 
-    address: str
+    said: str
+    address: str = ""
     steps: Steps = nothing
-    forms: tuple[str, ...] = ("1280-light", "390-light")
-
-
-EVERY = ("1280-light", "1280-dark", "390-light", "390-dark")
+    report: str = ""  # the model whose report is seen, instead of the page that is served
+    sections: tuple[str, ...] = ()  # the first and the last part of the page that are seen; none = all
 
 
 def look(model: str, text: str, more: str = "") -> str:
     return f"#model={model}&text={quote(text)}{more}"
 
 
+STORY, QUESTION, _ = generate("questions", 1, 3, "test").rows[0]
 VIEWS = {
-    "look": View(look("dates", DATE), click('[data-token="target-6"]'), EVERY),
-    "heads": View(look("dates-transformer", DATE), click('[data-head="decoder.1.cross/1"]', '[data-token="target-6"]'),
-                  ("1280-light", "1280-dark", "390-light")),
-    "self": View(look("dates-transformer", DATE), click('[data-head="encoder.0.self/0"]', '[data-token="source-17"]')),
-    "beam": View(look("dates", "1/2/03", "&beam=5"), click('[data-token="target-5"]'), ("1280-light", "390-dark")),
-    "what-if": View(look("dates", DATE), erase, ("1280-light", "1280-dark", "390-light")),
-    "erasure": View(look("dates", DATE), click('[data-view="erasure"]', '[data-token="target-6"]')),
-    "compare": View(look("dates", DATE, "&model=dates-transformer"), click('[data-token="target-6"]'), EVERY[:3]),
-    "class": View(look("intents", REQUEST)),
-    "tags": View(look("slots", REQUEST), forms=("1280-light", "390-dark")),
-    "fill": View(look("holes", "wake me at [mask] on [mask]")),
-    "search": View(look("near", "ring the plumber up when it is quarter to ten"), lines),
-    "caption": View("#model=captions", picture, ("1280-light", "1280-dark", "390-light")),
-    "lesson": View("#tab=lesson&page=rnn-attention", forms=EVERY[:3]),
+    "look": View("A date as it is typed, its answer, and where the chosen token of it looked.",
+                 look("dates", DATE), click('[data-token="target-6"]')),
+    "heads": View("A Transformer: every head small, one of them chosen and seen large.",
+                  look("dates-transformer", DATE), click('[data-head="decoder.1.cross/1"]', '[data-token="target-6"]')),
+    "self": View("Self-attention: a letter of the source, and the letters it looked at.",
+                 look("dates-transformer", DATE), click('[data-head="encoder.0.self/0"]', '[data-token="source-17"]')),
+    "beam": View("A date that can be read in two ways: the beam as a tree, and the alternatives of a step.",
+                 look("dates", "1/2/03", "&beam=5"), click('[data-token="target-5"]')),
+    "what-if": View("What if: a word erased, another replaced, a token forced; all in one run, and each undone singly.",
+                    look("dates", DATE), change),
+    "erasure": View("What counted, by erasing: the log probability that each letter of the source is worth.",
+                    look("dates", DATE), click('[data-view="erasure"]', '[data-token="target-6"]')),
+    "compare": View("Two models on the same date, and the same place of it chosen in both.",
+                    look("dates", DATE, "&model=dates-transformer"), click('[data-token="target-6"]')),
+    "class": View("A class for a text: bars of probability, and the words that the pooling looked at.",
+                  look("intents", REQUEST)),
+    "tags": View("A label for each word.", look("slots", REQUEST)),
+    "fill": View("Holes filled, and what else could stand there.", look("holes", "wake me at [mask] on [mask]")),
+    "extract": View("A question answered by a piece of the text: where it begins, where it ends.",
+                    look("answers", f"{STORY}\t{QUESTION}")),
+    "search": View("The nearest lines for a text, and the words that carry its vector and each match.",
+                   look("near", "ring the plumber up when it is quarter to ten"), lines),
+    "caption": View("A picture described: the places that the chosen word looked at, and a small frame for each word.",
+                    "#model=captions", picture),
+    "generate": View("A text that goes on from a prompt: what each token looked back at.",
+                     look("story", "sven: wake me at "), click('[data-token="target-3"]')),
+    "lesson": View("The lesson: one example through ten systems; this is the third.", "#tab=lesson&page=rnn-attention"),
+    "report": View("The report of a training: scores with intervals, curves, lengths, exposure, best and worst.",
+                   report="dates", sections=(".masthead", '[data-section="best-and-worst"]')),
+    "doctor": View("Further down in the report: what fails, and what the data doctor says of the training file.",
+                   report="dates-transformer", sections=('[data-section="what-fails"]', '[data-section="data"]')),
 }  # fmt: skip
 
 
 def shoot(browser: Browser, address: str, name: str, view: View) -> None:
     """The picture of one view in each of its forms."""
-    for form in view.forms:
+    for form in FORMS:
         width, scheme = form.split("-")
         context = browser.new_context(viewport={"width": int(width), "height": 800}, color_scheme=scheme)
         page = context.new_page()
-        page.set_default_timeout(20_000)
-        page.goto(address + view.address)
+        page.set_default_timeout(30_000)
+        page.goto(address)
         view.steps(page)
         page.mouse.move(2, 2)
         page.wait_for_timeout(700)  # what costs more is asked for when typing has rested
         page.wait_for_function("() => !document.querySelector('.flight.busy')")
-        page.set_viewport_size({"width": int(width), "height": min(TALLEST, height(page))})
+        page.set_viewport_size({"width": int(width), "height": height(page)})
         page.wait_for_timeout(100)
-        save(page.screenshot(), OUT / f"{name}-{form}.png")
+        save(page.screenshot(clip=seen(page, int(width), view)), OUT / f"{name}-{form}.png")
         context.close()
+
+
+def seen(page: Page, width: int, view: View) -> FloatRect:
+    """The part of the page that is in the picture: from its top, or from one section to another."""
+    top, bottom = 0.0, float(height(page))
+    if view.sections:
+        first, last = (page.locator(place).first.bounding_box() for place in view.sections)
+        assert first is not None
+        assert last is not None
+        top, bottom = first["y"], last["y"] + last["height"]
+    return {"x": 0, "y": top, "width": width, "height": min(TALLEST, bottom - top)}
 
 
 def height(page: Page) -> int:
@@ -181,16 +223,28 @@ def save(content: bytes, path: Path) -> None:
     assert path.stat().st_size <= MOST, f"{path} is larger than {MOST:,} bytes"
 
 
+def gallery() -> str:
+    """The page that shows every picture, each view with its line."""
+    parts = ["# Every view of the page\n\nMade by `make pictures` with small models that it trains in minutes; each "
+             "view at 1280 and at 390 pixels, light and dark.\n"]  # fmt: skip
+    for name, view in VIEWS.items():
+        shown = [f"![{name}, {form}](pictures/{name}-{form}.png)" for form in FORMS]
+        parts.append(f"\n## {name}\n\n{view.said}\n\n{shown[0]} {shown[1]}\n\n{shown[2]} {shown[3]}\n")
+    return "".join(parts)
+
+
 def main(folder: Path) -> None:
     train(folder)
     OUT.mkdir(exist_ok=True)
     with served(folder) as address, sync_playwright() as play:
         browser = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
         for name, view in VIEWS.items():
-            shoot(browser, address, name, view)
-        report = (folder / "dates" / "report.html").as_uri()
-        shoot(browser, report, "report", View("", forms=("1280-light", "390-dark")))
+            file = (folder / view.report / "report.html").as_uri()
+            shoot(browser, file if view.report else address + view.address, name, view)
         browser.close()
+    (HERE / "gallery.md").write_text(gallery(), encoding="utf-8")
+    total = sum(path.stat().st_size for path in OUT.iterdir())
+    assert total <= MOST_ALL, f"{OUT}: {total:,} bytes, expected at most {MOST_ALL:,}"
 
 
 if __name__ == "__main__":

@@ -85,9 +85,14 @@ function rounded(value: number, { percent }: Score): string {
   return percent ? value.toFixed(1) : figure(value);
 }
 
+const LONG = 24; // letters that stand beside a name; a sentence has a line of its own
+
 function facts(rows: readonly (readonly [string, string | number])[]): HTMLElement {
   const list = make("dl", { class: "facts" });
-  for (const [name, value] of rows) list.append(make("div", {}, make("dt", {}, name), make("dd", {}, typeof value === "number" ? figure(value) : value)));
+  for (const [name, value] of rows) {
+    const sentence = typeof value === "string" && value.length > LONG;
+    list.append(make("div", { class: sentence ? "sentence-fact" : null }, make("dt", {}, name), make("dd", {}, typeof value === "number" ? figure(value) : value)));
+  }
   return list;
 }
 
