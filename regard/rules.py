@@ -17,6 +17,7 @@ from regard.data.measure import Facts, Side, measure
 from regard.data.read import Columns
 from regard.errors import ConfigError
 
+CHOSEN = "chosen: "  # how a line begins that tells of a rule
 FEW = 300  # pairs, below which little can be expected
 MOST_MINUTES = 30.0  # that are taken without being asked for
 LONGEST = 1024  # tokens of a text; a longer one is left out
@@ -156,7 +157,7 @@ def copying(facts: Facts) -> Choice:
 
 def deserved(facts: Facts) -> float:
     """Minutes for data of this size, where nobody says how many: with the square root of what there is to be read."""
-    return min(MOST_MINUTES, max(3.0, round(3.0 * math.sqrt(facts.pairs * sum(lengths(facts)) / 15_000))))
+    return min(MOST_MINUTES, max(1.0, round(3.0 * math.sqrt(facts.pairs * sum(lengths(facts)) / 15_000))))
 
 
 def duration(facts: Facts, minutes: float) -> Choice:
@@ -167,7 +168,7 @@ def duration(facts: Facts, minutes: float) -> Choice:
 
 def few(facts: Facts) -> Choice:
     """An honest word for who has little data."""
-    return Choice((), f"warning: {facts.pairs:,} pairs are few: with less than {FEW} a model learns examples by heart "
+    return Choice((), f"{facts.pairs:,} pairs are few: with less than {FEW} a model learns examples by heart "
                   "and gets right what is very like them; set its score beside the baselines of `regard check`, and "
                   "expect more of every further hundred pairs than of any setting")  # fmt: skip
 
@@ -180,12 +181,15 @@ def limits(facts: Facts) -> Choice:
     return Choice((*words, *([f"search.length_extra={target}"] if target > 64 else [])))
 
 
+UPDATES = 60  # in a pass over the data at least: of few examples each is learnt from often
+
+
 def learning(facts: Facts, minutes: float) -> Choice:
     """Rates, batches, and the score that decides: in sentences exact matches are too few to tell models apart."""
     prose = facts.target.is_prose and not facts.target.is_closed
     chosen = size(facts, minutes)
     rate = 4e-3 if chosen.width == 128 and chosen.preset == "transformer" else 2e-3
-    batch = 4096 if prose else 2048
+    batch = min(4096, max(512, 256 * round(facts.pairs * max(lengths(facts)) / UPDATES / 256)))
     metric = ["train.metric=bleu"] if prose else []
     return Choice((f"train.learning_rate={rate}", f"train.tokens_per_batch={batch}", "train.label_smoothing=0.1",
                    "train.average=5", "train.patience=20", "search.beam=5", *metric))  # fmt: skip
@@ -227,12 +231,12 @@ def configured(
     guessed = [*guessed_words(found, said.get("data", {}), not task, bool(found.tokens) and not settled)]
     facts = measure(path, found.asked(columns)) if found.task == "transduce" and resolve is None else None
     chosen = [*choices(facts, said, name is not None, settled)]
-    why = (*found.why, *([found.why_tokens] if found.tokens and not settled else []), *(each.why for each in chosen))
+    why = (*found.why, *([found.why_tokens] if found.tokens and not settled else []), *reasons(chosen))
     words = [*(word for each in chosen for word in each.words if not is_said(word, said)), *guessed, *given]
     above = preset or (None if name else next((each.preset for each in chosen if each.preset), None))
     try:
         made = (resolve or config.resolve)(above, file, words)
-        return Configured(made, (*filter(None, why), *config.idle(made, said)))
+        return Configured(made, (*why, *config.idle(made, said)))
     except ConfigError as error:
         raise ConfigError("\n".join([str(error), *blamed(found, chosen, task)])) from None
 
@@ -240,7 +244,11 @@ def configured(
 def advice(path: str, found: Guess, columns: Columns) -> tuple[str, ...]:
     """What the rules would choose for a file of which nothing more is said."""
     facts = measure(path, found.asked(columns)) if found.task == "transduce" else None
-    return tuple(each.why for each in choices(facts, {}, False, False) if each.why)
+    return reasons([*choices(facts, {}, False, False)])
+
+
+def reasons(chosen: Sequence[Choice]) -> tuple[str, ...]:
+    return tuple(CHOSEN + each.why for each in chosen if each.why)
 
 
 def choices(facts: Facts | None, said: config.Tree, is_named: bool, settled: bool) -> Iterator[Choice]:
@@ -278,4 +286,4 @@ def is_said(word: str, said: config.Tree) -> bool:
 def blamed(found: Guess, chosen: Sequence[Choice], task: str) -> list[str]:
     """What was guessed or chosen before an error, and may have led to it."""
     guesses = [found.why[0]] if found.why and not task else []
-    return [f"guessed before that: {line}" for line in (*guesses, *(each.why for each in chosen)) if line]
+    return [*(f"guessed before that: {line}" for line in guesses), *reasons(chosen)]

@@ -11,7 +11,7 @@ from regard import config, rules
 from regard.data import builtin
 from regard.data.measure import Facts, Side
 from regard.errors import ConfigError
-from regard.rules import configured
+from regard.rules import CHOSEN, configured
 
 Write = Callable[[str, str], str]
 
@@ -108,7 +108,7 @@ def test_what_is_chosen_is_told_with_what_overrules_it(dates: str) -> None:
         ("preset ", "--preset"),
         (f"{made.config.train.minutes:g} minutes", "--minutes"),
     ):
-        line = next(line for line in made.why if line.startswith(start))
+        line = next(line for line in made.why if line.startswith(f"{CHOSEN}{start}"))
         assert f"{flag} " in line
 
 
@@ -157,11 +157,11 @@ def test_an_encoder_of_another_kind_leaves_the_choice_of_a_body_to_who_said_it(d
 
 def test_few_pairs_are_told_honestly(write: Write) -> None:
     made = configured(write("x.tsv", "".join(f"a{i}\tb{i}\n" for i in range(40))), None, None, [])
-    assert any(line.startswith("warning: 40 pairs are few") for line in made.why)
+    assert any(line.startswith(f"{CHOSEN}40 pairs are few") for line in made.why)
 
 
 def test_an_error_is_told_with_what_was_chosen_before_it(dates: str) -> None:
-    with pytest.raises(ConfigError, match=r"(?s)can not be divided.*guessed before that: preset"):
+    with pytest.raises(ConfigError, match=r"(?s)can not be divided.*chosen: preset"):
         configured(dates, None, None, ["decoder.heads=7"])
 
 
@@ -169,4 +169,4 @@ def test_other_tasks_have_no_rules(write: Write) -> None:
     rows = "".join(f"x{i}\t{'ab'[i % 2]}\n" for i in range(100))
     made = configured(write("x.tsv", rows), None, None, [])
     assert made.config.task == "classify"
-    assert not any(line.startswith("preset") for line in made.why)
+    assert not any(line.startswith(CHOSEN) for line in made.why)

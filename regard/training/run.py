@@ -21,6 +21,7 @@ from regard.models.model import Model
 from regard.models.threads import threads
 from regard.report import FILE as REPORT
 from regard.report import render, report
+from regard.rules import CHOSEN
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
@@ -111,7 +112,7 @@ def train(
     folder = None if out is None else Path(out)
     refuse_eventless(c.train, folder)
     with gathered() as team, stopping(team.many, spent) as stop, ExitStack() as stack:
-        scene = Scene(folder, team, stop, quiet, notes if surprising(c, notes) else ())
+        scene = Scene(folder, team, stop, quiet, surprises(c, notes))
         if folder is None and team.many:
             raise UsageError("several processes meet in a folder: name one with -o")
         if folder is not None and team.first:
@@ -157,9 +158,10 @@ def prepared(c: config.Config, path: str, valid: str | None, store: Path, scene:
         raise Interrupted(f"{stop.interruption} before the first step; nothing is trained yet", stop.heard) from None
 
 
-def surprising(c: config.Config, notes: tuple[str, ...]) -> bool:
-    """Whether something was guessed that explains what may go wrong now; pairs of texts are what everybody expects."""
-    return c.task != "transduce" or len(notes) > 1
+def surprises(c: config.Config, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Guesses that explain what may go wrong now; pairs of texts are what everybody expects."""
+    guesses = tuple(note for note in notes if not note.startswith(CHOSEN))
+    return guesses if c.task != "transduce" or len(guesses) > 1 else ()
 
 
 def say(scene: Scene) -> None:
