@@ -73,8 +73,11 @@ def count(kind: str, words: float, characters: float) -> float:
 SIZES = ((2_500, 1000), (15_000, 2000), (50_000, 8000), (math.inf, 12_000))
 
 
-def tokens(facts: Facts) -> Choice:
+def tokens(facts: Facts, shared: bool = False) -> Choice:
+    """What a token is on each side; with one vocabulary that is `shared`, the same on both."""
     source, target = kinds(facts)
+    if shared and source != target:
+        source = target = "bpe" if "bpe" in (source, target) else "characters"
     told = source if source == target else f"{source},{target}"
     words = [f"tokens.source={source}", f"tokens.target={target}"]
     if "bpe" in (source, target):
@@ -228,9 +231,10 @@ def configured(
     found = guess(path, columns, task, asked.images)
     refuse_pictures(path, found, task)
     settled = "tokens" in said or "source" in ground.get("tokens", {}) or resolve is not None
+    shared = ground.get("tokens", {}).get("shared", False)
     guessed = [*guessed_words(found, said.get("data", {}), not task, bool(found.tokens) and not settled)]
     facts = measure(path, found.asked(columns)) if found.task == "transduce" and resolve is None else None
-    chosen = [*choices(facts, said, name is not None, settled)]
+    chosen = [*choices(facts, said, name is not None, shared)]
     why = (*found.why, *([found.why_tokens] if found.tokens and not settled else []), *reasons(chosen))
     words = [*(word for each in chosen for word in each.words if not is_said(word, said)), *guessed, *given]
     above = preset or (None if name else next((each.preset for each in chosen if each.preset), None))
@@ -244,24 +248,25 @@ def configured(
 def advice(path: str, found: Guess, columns: Columns) -> tuple[str, ...]:
     """What the rules would choose for a file of which nothing more is said."""
     facts = measure(path, found.asked(columns)) if found.task == "transduce" else None
-    return reasons([*choices(facts, {}, False, False)])
+    return reasons([*choices(facts, {})])
 
 
 def reasons(chosen: Sequence[Choice]) -> tuple[str, ...]:
     return tuple(CHOSEN + each.why for each in chosen if each.why)
 
 
-def choices(facts: Facts | None, said: config.Tree, is_named: bool, settled: bool) -> Iterator[Choice]:
-    """What the rules choose, where nobody has."""
+def choices(facts: Facts | None, said: config.Tree, named: bool = False, shared: bool = False) -> Iterator[Choice]:
+    """What the rules choose, where nobody has: with a preset that is `named`, whose one vocabulary may be `shared`."""
+    settled = bool({"source", "target", "shared"} & said.get("tokens", {}).keys())
     minutes = said.get("train", {}).get("minutes")
     if minutes is not None and "steps" not in said.get("train", {}):
         yield Choice((f"train.steps={config.ENDLESS}",))
     if facts is None:
         return
     if not settled:
-        yield tokens(facts)
+        yield tokens(facts, shared)
     yield limits(facts)
-    if is_named:
+    if named:
         return
     if facts.pairs < FEW:
         yield few(facts)

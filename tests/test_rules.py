@@ -48,6 +48,22 @@ def test_each_side_has_its_tokens(source: Side, target: Side, kinds: tuple[str, 
     assert (len(chosen.words) == 3) == ("bpe" in kinds)
 
 
+@pytest.mark.parametrize(("source", "target", "kind"), [(LETTERS, SYMBOLS, "characters"), (PROSE, LETTERS, "bpe")])
+def test_one_vocabulary_holds_one_kind(source: Side, target: Side, kind: str) -> None:
+    words = rules.tokens(data(source, target), shared=True).words
+    assert words[:2] == (f"tokens.source={kind}", f"tokens.target={kind}")
+    assert config.resolve("decoder", None, [*words]).tokens.shared
+
+
+def test_a_size_alone_leaves_the_kind_open() -> None:
+    chosen = [*rules.choices(data(PROSE, PROSE), {"tokens": {"size": 77}})]
+    assert any("tokens.source=bpe" in each.words for each in chosen)
+    assert not any(
+        "tokens.source" in "".join(each.words)
+        for each in rules.choices(data(PROSE, PROSE), {"tokens": {"source": "words"}})
+    )
+
+
 def test_one_vocabulary_where_the_letters_are_the_same() -> None:
     assert "tokens.shared=true" in rules.tying(data(PROSE, PROSE)).words
     assert not rules.tying(data(PROSE, PROSE, alike=0.2)).words
@@ -70,7 +86,7 @@ def test_more_pairs_have_more_pieces() -> None:
 @pytest.mark.parametrize("minutes", [0.1, 10, 600])
 def test_every_choice_is_a_config(pairs: int, sides: tuple[Side, Side], minutes: float) -> None:
     facts = data(*sides, pairs, copied=0.5)
-    chosen = [*rules.choices(facts, {"train": {"minutes": minutes}}, False, False)]
+    chosen = [*rules.choices(facts, {"train": {"minutes": minutes}})]
     words = [word for each in chosen for word in each.words]
     made = config.resolve(next(each.preset for each in chosen if each.preset), None, words)
     source, target = rules.kinds(facts)

@@ -15,7 +15,7 @@ from regard.config import Config
 from regard.data.read import files_of, read
 from regard.data.text import is_running
 from regard.errors import ConfigError, MissingError, UsageError
-from regard.rules import Configured, configured
+from regard.rules import CHOSEN, Configured, configured
 from regard.tasks.choose import deciding
 from regard.training.device import device
 from regard.training.prepare import columns_of
@@ -82,16 +82,16 @@ def plan(asked: Asked) -> Plan:
     So a comparison that is broken off has something to say of each.
     """
     refuse(asked)
-    words, ground = settled(asked)
+    words, why = settled(asked)
     numbers = range(asked.seed, asked.seed + asked.seeds)
-    runs = [Run(preset, seed, resolved(asked.data, preset, [*words, f"train.seed={seed}"]))
+    runs = [Run(preset, seed, resolved(asked.data, preset, [*words, f"train.seed={seed}"]).config)
             for seed in numbers for preset in asked.presets]  # fmt: skip
     refuse_test(asked, runs[0].config)
     for run in runs:
         with blamed(run.preset):
             deciding(run.config)
         device(run.config.train)
-    return Plan(asked, tuple(runs), ground.why)
+    return Plan(asked, tuple(runs), why)
 
 
 def refuse(asked: Asked) -> None:
@@ -128,14 +128,17 @@ def refuse_test(asked: Asked, c: Config) -> None:
 # ── what all have in common ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def settled(asked: Asked) -> tuple[list[str], Configured]:
-    """The words that all runs are configured with, and what `train` would choose for the file."""
+def settled(asked: Asked) -> tuple[list[str], tuple[str, ...]]:
+    """The words that all runs are configured with, and what was guessed and chosen for the file."""
     words = [*named_task(asked), *asked.words]
     common = [word for word in words if word.startswith(COMMON)]
     ground = configured(asked.data, None, None, common)
     task = f"task={ground.config.task}"
-    own = [resolved(asked.data, preset, [task, *common]) for preset in asked.presets]  # can it do the task at all?
-    return [task, *token_words(ground.config, own), *limit_words(ground.config, own), *words], ground
+    made = [resolved(asked.data, preset, [task, *common]) for preset in asked.presets]  # can it do the task at all?
+    own = [each.config for each in made]
+    narrowest = next((each for each in made if each.config.tokens.shared), ground)  # one vocabulary holds one kind
+    why = tuple(line for line in narrowest.why if line.startswith(f"{CHOSEN}tokens ") or not line.startswith(CHOSEN))
+    return [task, *token_words(narrowest.config, own), *limit_words([ground.config, *own]), *words], why
 
 
 def named_task(asked: Asked) -> list[str]:
@@ -156,16 +159,16 @@ def token_words(ground: Config, own: Sequence[Config]) -> list[str]:
             if value is not None and any(getattr(c.tokens, name) != value for c in (ground, *own))]  # fmt: skip
 
 
-def limit_words(ground: Config, own: Sequence[Config]) -> list[str]:
+def limit_words(own: Sequence[Config]) -> list[str]:
     """The least of all limits: an example that one preset can not read is left out for all."""
-    names = ("max_source",) if ground.task in config.BY_SOURCE else ("max_source", "max_target")
-    found = {name: min(getattr(c.data, name) for c in (ground, *own)) for name in names}
+    names = ("max_source",) if own[0].task in config.BY_SOURCE else ("max_source", "max_target")
+    found = {name: min(getattr(c.data, name) for c in own) for name in names}
     return [f"data.{name}={value}" for name, value in found.items()]
 
 
-def resolved(data: str, preset: str, words: list[str]) -> Config:
+def resolved(data: str, preset: str, words: list[str]) -> Configured:
     with blamed(preset):
-        return configured(data, preset, None, words).config
+        return configured(data, preset, None, words)
 
 
 @contextmanager
