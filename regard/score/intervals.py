@@ -80,6 +80,22 @@ def wilson_interval(successes: float, count: float) -> tuple[float, float]:
     return 100 * min(share, max(0.0, centre - half)), 100 * max(share, min(1.0, centre + half))
 
 
+def paired_interval(differences: FloatArray, count: int, share: bool) -> tuple[float, float] | tuple[None, None]:
+    """The 95 % interval of a difference between two systems on `count` examples, from its resamples, in per cent.
+
+    Where all resamples are the same, because no example differs or all differ alike, they tell nothing of how far off
+    that may be. Of a share of right ones it is known how much one example can change: as many others as may well have
+    been missed, each as far off as can be. Of other metrics it is not, and there is no interval.
+    """
+    low, high = percentile_interval(differences)
+    if high - low > ROUNDING:
+        return low, high
+    if not share:
+        return None, None
+    missed = wilson_interval(0, count)[1] / 100
+    return low - missed * (low + 100), high + missed * (100 - high)
+
+
 def paired_p_value(differences: FloatArray, observed: float, differing: int) -> float:
     """How often chance alone would give a difference as large as `observed`, in either direction.
 

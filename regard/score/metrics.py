@@ -91,7 +91,7 @@ def paired_test(
         raise UsageError("samples: found 0, expected 1 or more for a paired test; 1000 is usual")
     first = gather(name, outputs_a, references, bootstrap, tokenize)
     second = gather(name, outputs_b, references, bootstrap, tokenize)
-    return compare(drawn([first], bootstrap), drawn([second], bootstrap))
+    return compare(drawn([first], bootstrap), drawn([second], bootstrap), is_share(name))
 
 
 def measure(name: str, statistics: Statistics, bootstrap: Bootstrap) -> Metric:

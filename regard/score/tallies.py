@@ -13,7 +13,14 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from regard.score.intervals import Bootstrap, FloatArray, paired_p_value, percentile_interval, resample
+from regard.score.intervals import (
+    Bootstrap,
+    FloatArray,
+    paired_interval,
+    paired_p_value,
+    percentile_interval,
+    resample,
+)
 
 Numbers = Sequence[int] | NDArray[np.int64]
 
@@ -53,7 +60,11 @@ class Statistics:
 
 @dataclass(frozen=True)
 class Paired:
-    """Score of the first system minus score of the second, on the same examples; no interval for a single one."""
+    """Score of the first system minus score of the second, on the same examples.
+
+    There is no interval for a single example, nor where all examples say the same and it is not known how much another
+    could change.
+    """
 
     difference: float
     p_value: float
@@ -90,11 +101,12 @@ def drawn(runs: Sequence[Tally], bootstrap: Bootstrap, system: int = 0) -> Drawn
     return Drawn(value, mean + math.sqrt(count / (count - 1)) * apart, rows)
 
 
-def compare(first: Drawn, second: Drawn) -> Paired:
-    """The difference of two scores, both resampled with the same draws of examples."""
+def compare(first: Drawn, second: Drawn, share: bool) -> Paired:
+    """The difference of two scores, both resampled with the same draws of examples; `share` = of right ones."""
     differences, observed = first.scores - second.scores, first.value - second.value
     differing = int((first.rows != second.rows).any(axis=1).sum())
-    low, high = percentile_interval(differences) if len(first.rows) > 1 else (None, None)
+    count = len(first.rows)
+    low, high = paired_interval(differences, count, share) if count > 1 else (None, None)
     return Paired(observed, paired_p_value(differences, observed, differing), low, high)
 
 

@@ -16,6 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 from regard.data.read import escape
+from regard.score.intervals import ROUNDING
 from regard.view.change import SIGNS
 from regard.view.record import Derived, Map, Record
 from regard.view.signs import cut, left, right
@@ -218,6 +219,16 @@ def shortened(text: str, width: int) -> str:
 def p_text(p_value: float) -> str:
     """A p-value that is never nought."""
     return f"{p_value:.4f}" if p_value >= 0.0001 else "<0.0001"
+
+
+def difference_text(value: float, low: float | None, high: float | None, examples: int) -> str:
+    """A difference with its interval; where there is none, on how many examples it was seen."""
+    if low is not None and high is not None:
+        return f"{value:+.2f} ({low:+.2f} – {high:+.2f})"
+    seen = "one example" if examples == 1 else f"{examples:,} examples"
+    if abs(value) < ROUNDING:
+        return f"no difference seen on {seen}"
+    return f"{value:+.2f} ({'alike ' if examples > 1 else ''}on {seen})"
 
 
 # ── how it goes ──────────────────────────────────────────────────────────────────────────────────────────────────────

@@ -13,6 +13,7 @@ from regard.lab.compare.against import Against, against, render
 from regard.models.build import build
 from regard.score import paired_test
 from regard.trained import Trained
+from regard.view.terminal import difference_text
 
 pytestmark = pytest.mark.no_shapes
 
@@ -67,6 +68,13 @@ def test_where_they_differ(test: Against) -> None:
     assert test.shown[0].right == (True, False)
 
 
+def test_a_difference_without_an_interval_tells_where_it_was_seen() -> None:
+    assert difference_text(0.0, None, None, 1030) == "no difference seen on 1,030 examples"
+    assert difference_text(-4.0, None, None, 30) == "-4.00 (alike on 30 examples)"
+    assert difference_text(-4.0, None, None, 1) == "-4.00 (on one example)"
+    assert difference_text(-4.0, -5.0, 1.0, 30) == "-4.00 (-5.00 – +1.00)"
+
+
 def test_as_text_and_as_json(test: Against) -> None:
     text = render(test)
     assert "84 examples" in text
@@ -81,6 +89,9 @@ def test_as_text_and_as_json(test: Against) -> None:
 def test_a_model_against_itself(copy_model: Trained, copy_file: Path) -> None:
     found = against(copy_model, copy_model, copy_file)
     assert all(each.paired.difference == 0 and each.paired.p_value == 1 for each in found.differences)
+    text = render(found)
+    assert "no difference seen on 84 examples" in text  # by the error rate
+    assert "+0.00 (-4.37 – +4.37)" in text  # by exact match: Wilson's bound of none in 84
     assert found.shown == ()
     assert found.rights is not None
     assert found.rights.p_value == 1

@@ -106,7 +106,8 @@ def test_one_run_each_is_the_paired_test_of_texts(name: str) -> None:
     _, other = sentences(60, 0.2, 2)
     references = [[text] for text in true]
     tallies = [corpus_tallies(texts, references, (name,), BOOTSTRAP)[name] for texts in (one, other)]
-    assert compare(*(drawn([tally], BOOTSTRAP) for tally in tallies)) == paired_test(one, other, references, name)
+    first, second = (drawn([tally], BOOTSTRAP) for tally in tallies)
+    assert compare(first, second, name == "exact") == paired_test(one, other, references, name)
 
 
 @pytest.mark.parametrize("slips", [0.11, 0.16, 0.3])
@@ -130,17 +131,49 @@ def test_systems_that_do_not_differ_are_not_told_apart() -> None:
     for _ in range(40):
         first, second = ([share((draw.random(80) < 0.5).astype(float)) for _ in range(4)] for _ in range(2))
         few = Bootstrap(0, 100)
-        small += compare(drawn(first, few, 0), drawn(second, few, 1)).p_value <= 0.05
+        small += compare(drawn(first, few, 0), drawn(second, few, 1), True).p_value <= 0.05
     assert small <= 7
 
 
 def test_systems_that_do_differ_are_told_apart() -> None:
     draw = np.random.default_rng(0)
     first, second = ([share((draw.random(300) < chance).astype(float)) for _ in range(3)] for chance in (0.9, 0.6))
-    found = compare(drawn(first, BOOTSTRAP, 0), drawn(second, BOOTSTRAP, 1))
+    found = compare(drawn(first, BOOTSTRAP, 0), drawn(second, BOOTSTRAP, 1), True)
     assert found.p_value < 0.01
     assert found.low is not None
     assert 0 < found.low < found.difference
+
+
+def test_no_difference_on_few_examples_is_not_known_to_be_none() -> None:
+    """Of 53 examples that agree, 3 / 53 (the rule of three) may well have been missed that do not, either way."""
+    same = share(np.array([1.0] * 40 + [0.0] * 13))
+    found = compare(drawn([same], BOOTSTRAP), drawn([same], BOOTSTRAP), True)
+    assert (found.difference, found.p_value) == (0.0, 1.0)
+    assert found.low is not None
+    assert found.high is not None
+    assert found.high == -found.low
+    assert 100 * 3 / 53 < found.high < 100 * 4 / 53
+    many = share(np.ones(5000))
+    assert compare(drawn([many], BOOTSTRAP), drawn([many], BOOTSTRAP), True).high == pytest.approx(0.077, abs=0.001)
+
+
+def test_examples_that_all_differ_alike_do_not_tell_the_difference_exactly() -> None:
+    first, second = share(np.ones(20)), share(np.zeros(20))
+    found = compare(drawn([first], BOOTSTRAP), drawn([second], BOOTSTRAP), True)
+    assert found.low is not None
+    assert found.difference == pytest.approx(100.0)
+    assert 100 - 2 * 100 * 4 / 20 < found.low < 100 - 2 * 100 * 3 / 20  # each one that was missed turns two outputs
+    assert found.high == pytest.approx(100.0)
+    mirrored = compare(drawn([second], BOOTSTRAP), drawn([first], BOOTSTRAP), True)
+    assert (mirrored.low, mirrored.high) == pytest.approx((-100.0, -found.low))
+
+
+def test_other_metrics_have_no_interval_where_all_examples_say_the_same() -> None:
+    texts, _ = sentences(30, 0.1, 1)
+    references = [[text] for text in texts]
+    for name in ("chrf", "cer", "bleu"):
+        found = paired_test(texts, texts, references, name)
+        assert (found.difference, found.low, found.high) == (0.0, None, None)
 
 
 # ── parts ────────────────────────────────────────────────────────────────────────────────────────────────────────────

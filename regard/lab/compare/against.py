@@ -19,7 +19,7 @@ from regard.score.tallies import Rights, all_right, compare, drawn, rights
 from regard.tasks.generate import Generate
 from regard.tasks.task import Evaluation, Item
 from regard.trained import Trained
-from regard.view.terminal import p_text, shortened, table
+from regard.view.terminal import difference_text, p_text, shortened, table
 
 MOST = 5  # examples that are shown
 BOOTSTRAP = Bootstrap()
@@ -130,7 +130,8 @@ def judged(names: tuple[str, str], examples: Sequence[Example], first: Evaluatio
     refuse_other_counts(first, second)
     differences = []
     for name in telling:
-        paired = compare(*(drawn([each.tallies[name]], BOOTSTRAP) for each in (first, second)))
+        one, other = (drawn([each.tallies[name]], BOOTSTRAP) for each in (first, second))
+        paired = compare(one, other, is_share(name))
         differences.append(Difference(first.metrics[name], second.metrics[name], paired))
     by = next((name for name in telling if is_share(name)), "")
     right = tuple(all_right(each.tallies[by]) for each in (first, second)) if by else None
@@ -178,8 +179,9 @@ def render(found: Against) -> str:
     """A table of both, the difference, and where they differ."""
     names = [escape(name)[:24] for name in found.names]
     head = ("", *names, "difference (95 %)", "p")
-    rows = [(each.first.name, with_interval(each.first), with_interval(each.second), difference(each.paired),
-             p_text(each.paired.p_value)) for each in found.differences]  # fmt: skip
+    rows = [(each.first.name, with_interval(each.first), with_interval(each.second),
+             difference(each.paired, found.examples), p_text(each.paired.p_value))
+            for each in found.differences]  # fmt: skip
     how = f"paired bootstrap over examples, {BOOTSTRAP.samples} resamples"
     lines = [f"{found.examples} examples", table([head, *rows]), f"difference: {names[0]} less {names[1]}; {how}"]
     if (r := found.rights) is not None:
@@ -202,6 +204,5 @@ def with_interval(m: Metric) -> str:
     return f"{m.value:.2f}" if m.low is None else f"{m.value:.2f} ({m.low:.2f} – {m.high:.2f})"
 
 
-def difference(paired: Paired) -> str:
-    between = "" if paired.low is None else f" ({paired.low:+.2f} – {paired.high:+.2f})"
-    return f"{paired.difference:+.2f}{between}"
+def difference(paired: Paired, examples: int) -> str:
+    return difference_text(paired.difference, paired.low, paired.high, examples)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from regard import config
+from regard.data.evenly import evenly
 from regard.data.read import Table
 from regard.data.tokens import SPECIALS
 from regard.errors import DataError, RegardError
@@ -171,7 +172,7 @@ def measure(plan: Plan, folder: Path, command: str, say: Say) -> Comparison:
         data=asked.data, test=asked.test or "", task=first.config.task, metric=metric,
         higher_is_better=m[metric].higher_is_better, signatures={name: each.signature for name, each in m.items()},
         examples=len(table.examples), seeds=tuple(sorted({run.seed for run in plan.runs})), budget=budget(plan),
-        tokens=tokens_of(first), rows=tuple(rows), tests=tuple(tests(draws)), notes=(*plan.why, *caveats(plan)),
+        tokens=tokens_of(first), rows=tuple(rows), tests=tuple(tests(draws, metric)), notes=(*plan.why, *caveats(plan)),
         command=command, made=f"regard {version('regard')}, torch {version('torch')}",
     )  # fmt: skip
 
@@ -265,10 +266,10 @@ def spread(name: str, tallies: Sequence[Tally], made: Drawn) -> Spread:
     return Spread(made.value, low, high, tuple(tally.value for tally in tallies))
 
 
-def tests(draws: dict[str, Drawn]) -> list[Test]:
+def tests(draws: dict[str, Drawn], metric: str) -> list[Test]:
     """Every pair of presets."""
     pairs = list(combinations(draws, 2))
-    found = [compare(draws[first], draws[second]) for first, second in pairs]
+    found = [compare(draws[first], draws[second], is_share(metric)) for first, second in pairs]
     corrected = holm([each.p_value for each in found])
     return [Test(*pair, each.difference, each.low, each.high, each.p_value, p)
             for pair, each, p in zip(pairs, found, corrected, strict=True)]  # fmt: skip
@@ -318,7 +319,7 @@ def decoding_speeds(models: dict[str, Judged]) -> dict[str, tuple[float | None, 
     seconds: dict[tuple[str, int], list[float]] = {(name, width): [] for name in models for width in widths}
     for turn in range(ROUNDS + 1):  # the first makes the engine, and does not count
         for (name, width), found in seconds.items():
-            items = few(models[name].items, TIMED if turn else 4)
+            items = evenly(models[name].items, TIMED if turn else 4)
             took = timed(models[name].model, items, width)
             found += [took / len(items)] if turn else []
     speeds = {key: 1.0 / max(statistics.median(found), 1e-9) for key, found in seconds.items()}
@@ -332,11 +333,6 @@ def timed(model: Trained, items: Sequence[Item], width: int) -> float:
     else:
         model.find(items, model.wish(width), range(len(items)))
     return time.perf_counter() - began
-
-
-def few(items: Sequence[Item], count: int) -> list[Item]:
-    """So many, spread over all of them."""
-    return [items[number * len(items) // count] for number in range(count)] if len(items) > count else list(items)
 
 
 def middle(lengths: Sequence[int]) -> int:

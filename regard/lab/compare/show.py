@@ -2,7 +2,7 @@
 
 from regard.data.read import escape
 from regard.lab.compare.measure import BEAM, BOOTSTRAP, Comparison, Row, Spread, Test
-from regard.view.terminal import p_text, table
+from regard.view.terminal import difference_text, p_text, table
 
 CERTAIN = 0.05  # from a corrected p-value below this on, two presets are told apart
 ALIKE = "not told apart"
@@ -61,13 +61,13 @@ def test_head() -> list[str]:
 
 
 def tests(c: Comparison) -> list[list[str]]:
-    return [test_cells(each, c.higher_is_better) for each in c.tests]
+    return [test_cells(each, c) for each in c.tests]
 
 
-def test_cells(test: Test, higher_is_better: bool) -> list[str]:
-    between = "" if test.low is None else f" ({test.low:+.2f} – {test.high:+.2f})"
-    return [f"{test.first} – {test.second}", verdict(test, higher_is_better), f"{test.difference:+.2f}{between}",
-            p_text(test.p_value), p_text(test.corrected)]  # fmt: skip
+def test_cells(test: Test, c: Comparison) -> list[str]:
+    return [f"{test.first} – {test.second}", verdict(test, c.higher_is_better),
+            difference_text(test.difference, test.low, test.high, c.examples), p_text(test.p_value),
+            p_text(test.corrected)]  # fmt: skip
 
 
 def verdict(test: Test, higher_is_better: bool) -> str:
