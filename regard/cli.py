@@ -56,7 +56,9 @@ Align = Annotated[bool, typer.Option("--align/--no-align", help="In JSON: what e
 Breaks = Annotated[bool, typer.Option("--breaks", help="generate: line breaks as they are, else they are \\n.")]
 Format = Annotated[str, typer.Option(help="lines, tsv, csv, jsonl, conll. Default: by --input-column and line 1.")]
 Images = Annotated[str | None, typer.Option(metavar="FILE.npz", help="Pictures; the source column has their rows.")]
-Kinds = Annotated[str | None, typer.Option(help="characters, bytes, words, spelled, bpe or unigram; or SOURCE,TARGET")]
+Kinds = Annotated[
+    str | None, typer.Option(help="characters, bytes, words, spelled, sentences, bpe or unigram; or SOURCE,TARGET")
+]
 Valid = Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")]
 InputColumn = Annotated[str, typer.Option("--input-column", help="Read these columns by name or position: lemma,tags")]
 LengthPenalty = Annotated[
@@ -743,9 +745,9 @@ def configured(
 
 
 def token_words(tokens: str) -> list[str]:
-    """`bpe` for both sides, or `words,bpe`; spelled words are for reading alone."""
+    """`bpe` for both sides, or `words,bpe`; spelled words and sentences are for reading alone."""
     source, _, target = tokens.partition(",")
-    target = target or ("" if source == "spelled" else source)
+    target = target or ("" if source in ("spelled", "sentences") else source)
     return [f"tokens.source={source}", *([f"tokens.target={target}"] if target else [])]
 
 

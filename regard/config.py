@@ -34,7 +34,7 @@ Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is
 Names = Annotated[tuple[str, ...], BeforeValidator(as_names)]
 
 Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
-SourceKind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled"]
+SourceKind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled", "sentences"]
 ScoreName = Literal["dot", "scaled", "bilinear", "reduced-rank", "additive", "distance", "mean"]
 PositionName = Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"]
 CellName = Literal["elman", "gru", "lstm"]
@@ -61,7 +61,8 @@ IDLE = (
 )
 
 # Kinds of tokens that cut a text in a like way, so that many are the same on both sides.
-ALIKE = {"characters": "characters", "bytes": "characters", "words": "words", "bpe": "subwords", "unigram": "subwords"}
+ALIKE = {"characters": "characters", "bytes": "characters", "words": "words", "bpe": "subwords", "unigram": "subwords",
+         "sentences": "sentences"}  # fmt: skip
 
 # Positions that act on embeddings serve any network; the others act inside self-attention.
 ADDED = ("sinusoidal", "learned", "none")
@@ -109,7 +110,7 @@ class Data(Section):
 class Tokens(Section):
     """What a token is, on each side."""
 
-    source: SourceKind = "characters"  # spelled = words, each seen through its characters too
+    source: SourceKind = "characters"  # spelled = words seen through their characters too; sentences = whole ones
     target: Kind = "characters"
     size: Positive = 8000  # of a vocabulary: words, bpe or unigram pieces, characters at most
     target_size: Positive | None = None  # of the target's, where it has its own; none = size
@@ -467,6 +468,7 @@ class Config(Section):
         check_decoder(self)
         check_tying(self)
         check_spelled(self)
+        check_sentences(self)
         check_copying(self)
         if (self.train.forcing < 1.0 or self.train.forcing_end is not None) and self.decoder.kind == "none":
             refuse("train.forcing", "without a decoder there is no token to feed back")
@@ -642,6 +644,13 @@ def check_spelled(c: Config) -> None:
         refuse("tokens.source", f"spelled words are read and never written; {why}")
     elif c.task == "extract":
         refuse("tokens.source", "the task extract points at tokens, and spelled words are read by their characters")
+
+
+def check_sentences(c: Config) -> None:
+    """Whole sentences are read by tasks that answer something else than a part of them."""
+    if c.tokens.source == "sentences" and c.task not in ("transduce", "classify"):
+        refuse("tokens.source", f"whole sentences are for the tasks transduce and classify; the task {c.task} wants "
+               "smaller tokens, such as words")  # fmt: skip
 
 
 def check_copying(c: Config) -> None:

@@ -153,7 +153,7 @@ def test_wrong_value_says_where_what_and_what_was_expected(word: str, expected: 
     ("word", "nearest", "expected"),
     [
         ("task=transduse", "transduce", "transduce, generate, fill, classify, tag, embed, extract, caption"),
-        ("tokens.source=word", "words", "characters, bytes, words, bpe, unigram, spelled"),
+        ("tokens.source=word", "words", "characters, bytes, words, bpe, unigram, spelled, sentences"),
         ("decoder.score=aditive", "additive", "dot, scaled, bilinear, reduced-rank, additive, distance, mean"),
         ("encoder.cell=ltsm", "lstm", "elman, gru, lstm"),
         ("train.schedule=inverse_sqrt", "inverse-sqrt", "inverse-sqrt, cosine, constant"),
@@ -235,6 +235,8 @@ REFUSALS: list[tuple[config.Tree, list[str], str, str]] = [
     ({}, ["tokens.source=words", "decoder.copy=true"], "decoder.copy", "words of the source are no characters"),
     ({}, ["tokens.source=bpe", "tokens.target=words", "decoder.copy=true"], "decoder.copy", "bpe of the source are no"),
     ({}, ["tokens.source=spelled", "tokens.target=words", "decoder.copy=true"], "decoder.copy", "without their cap"),
+    ({}, ["tokens.source=sentences", "tokens.target=words", "decoder.copy=true"], "decoder.copy", "are no words"),
+    (FILL, ["tokens.source=sentences"], "tokens.source", "the task fill wants smaller tokens"),
 ]  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 Ids are laid out as special tokens, then tags, then the pieces of text. The text side knows only its own pieces, so no
 text, whatever it says, can produce a special token or a tag. Subwords are byte-pair encoding (Sennrich et al. 2016,
 https://arxiv.org/abs/1508.07909) and the unigram model (Kudo 2018, https://arxiv.org/abs/1804.10959), both over bytes.
-Spelled words are a word and then its characters, as two layers of tokens in one row.
+Spelled words are a word and then its characters, as two layers of tokens in one row. Sentences are whole ones, each a
+token: for texts whose sentences come again and again.
 """
 
 import difflib
@@ -33,7 +34,7 @@ SPECIALS = ("<pad>", "<start>", "<end>", "<separator>", "<mask>", "<unknown>", "
 
 WITHIN, BEGINS = 1, 2  # what a subword is: a word with the space before it, or its beginning; or what follows that
 
-Kind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled", "labels"]
+Kind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled", "sentences", "labels"]
 KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "labels")  # of text
 
 MOST_PIECES = 1_000_000
@@ -51,6 +52,9 @@ REPLACEMENT = "\ufffd"
 SURROGATE = re.compile("[\ud800-\udfff]")
 WORD = re.compile(r"\S+")
 TOKEN = re.compile(r"(?:\S|\u00a0)+")  # a word in which a no-break space stands for a space
+SENTENCE = re.compile(r"\S+(?: \S+)*")
+STOPS = (".", "!", "?", "…")  # a sentence ends with a word that ends so,
+CLOSING = "\"'’”»)]"  # or so with some of these after it
 LABEL = re.compile(r"[^\0]+")
 SEAM = re.compile(r"(?<=\S) ")  # no word and no region of subwords reaches across, nor looks at what follows
 TAG = re.compile(r"[^;|\s]+")
@@ -388,6 +392,43 @@ class Labels(Words):
         return {"labels": self.words}
 
 
+class Sentences(Words):
+    """Whole sentences, however much white space is in them; one that was not learnt is UNKNOWN.
+
+    An abbreviation ends one too, always at the same place, so that equal texts are cut alike.
+    """
+
+    kind: Kind = "sentences"
+
+    def encode(self, text: str) -> Encoding:
+        spans = tuple(sentence_spans(text))
+        ids = tuple(self._ids.get(even(text[start:end]), UNKNOWN) for start, end in spans)
+        return Encoding(ids, spans)
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        return ragged([self.encode(text).ids for text in texts])
+
+    def as_dict(self) -> dict[str, object]:
+        return {"sentences": self.words}
+
+
+def sentence_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Where each sentence stands: from a word to the next that ends with a stop, or to the last of the text."""
+    start, end = -1, -1
+    for word in WORD.finditer(text):
+        start, end = word.start() if start < 0 else start, word.end()
+        if word[0].rstrip(CLOSING).endswith(STOPS):
+            yield start, end
+            start = -1
+    if start >= 0:
+        yield start, end
+
+
+def even(sentence: str) -> str:
+    """The same words with one space between them."""
+    return " ".join(sentence.split())
+
+
 class Spelled:
     """Each word and then its characters: `[the] t h e [cat] c a t`; a word that was not learnt is UNKNOWN and spelled.
 
@@ -620,6 +661,12 @@ def learn_words(texts: Iterable[str], size: int, first: int) -> Words:
     return Words(most_frequent(count_types(map(str.split, texts), size), size), first)
 
 
+def learn_sentences(texts: Iterable[str], size: int, first: int) -> Sentences:
+    """The most frequent sentences, equally frequent ones in the order of their code points."""
+    groups = ([even(text[start:end]) for start, end in sentence_spans(text)] for text in texts)
+    return Sentences(most_frequent(count_types(groups, size), size), first)
+
+
 def learn_labels(texts: Iterable[str], size: int, first: int) -> Labels:
     """Every text that occurs, the most frequent first."""
     return Labels(most_frequent(count_types(([text] for text in texts), size), size), first)
@@ -763,6 +810,7 @@ LEARNERS: dict[str, Callable[[Iterable[str], int, int], Pieces]] = {
     "bpe": learn_bpe,
     "unigram": learn_unigram,
     "spelled": learn_spelled,
+    "sentences": learn_sentences,
     "labels": learn_labels,
 }
 
@@ -796,6 +844,11 @@ def read_spelled(data: Mapping[str, object], first: int) -> Spelled:
     if len(alphabet) > LETTERS - 256:
         refuse(f"found {len(alphabet)} characters of spelled words, expected at most {LETTERS - 256}")
     return Spelled(read_strings(data, "words", TOKEN), alphabet, first)
+
+
+def read_sentences(data: Mapping[str, object], first: int) -> Sentences:
+    """Sentences from their list."""
+    return Sentences(read_strings(data, "sentences", SENTENCE), first)
 
 
 def read_labels(data: Mapping[str, object], first: int) -> Labels:
@@ -842,6 +895,7 @@ PARTS: dict[str, tuple[str, ...]] = {
     "bpe": ("merges",),
     "unigram": ("scores", "pieces"),
     "spelled": ("words", "characters"),
+    "sentences": ("sentences",),
     "labels": ("labels",),
 }
 READERS: dict[str, Callable[[Mapping[str, object], int], Pieces]] = {
@@ -851,6 +905,7 @@ READERS: dict[str, Callable[[Mapping[str, object], int], Pieces]] = {
     "bpe": read_bpe,
     "unigram": read_unigram,
     "spelled": read_spelled,
+    "sentences": read_sentences,
     "labels": read_labels,
 }
 

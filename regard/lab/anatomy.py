@@ -64,7 +64,7 @@ class Anatomy:
 def usual_vocabulary(c: config.Config) -> int:
     """As many tokens as the config asks for; for characters and bytes, whose number the data decide, 320."""
     kind = c.tokens.source if isinstance(c.decoder, config.Nothing) else c.tokens.target
-    return c.tokens.target_size or c.tokens.size if kind in ("words", "bpe", "unigram") else 320
+    return c.tokens.target_size or c.tokens.size if kind in ("words", "sentences", "bpe", "unigram") else 320
 
 
 def anatomy(c: config.Config, length: int = 64, vocabulary: int | None = None) -> Anatomy:

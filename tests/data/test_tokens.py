@@ -31,6 +31,7 @@ from regard.data.tokens import (
     Tokenizer,
     mend,
     plain_word,
+    sentence_spans,
 )
 from regard.errors import ConfigError, FolderError, UsageError
 
@@ -209,7 +210,7 @@ def test_a_batch_is_the_same_as_one_by_one(kind: Kind) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_special_names_and_tags_in_a_text_are_text(kind: Kind) -> None:
     texts = [*SPECIALS, "V", "PST", "N", "</s>", "[MASK]", "<|endoftext|>", "<0x41>"]
-    tokenizer = Tokenizer.learn([*TEXTS, " ".join(texts)] * 2, kind, size=500, tags=["V", "PST", "N"])
+    tokenizer = Tokenizer.learn([*TEXTS, " ".join(texts), *texts] * 2, kind, size=500, tags=["V", "PST", "N"])
     for text in texts:
         ids = tokenizer.encode(text).ids
         assert min(ids) >= len(SPECIALS) + 3
@@ -222,7 +223,7 @@ def test_special_names_and_tags_in_a_text_are_text(kind: Kind) -> None:
 def test_no_text_gives_a_special_id(kind: Kind, parts: list[str]) -> None:
     tokenizer, text = LEARNT[kind], "".join(parts)
     first = len(SPECIALS) + len(tokenizer.tags)
-    allowed = {UNKNOWN} if kind in ("words", "spelled") else set()
+    allowed = {UNKNOWN} if kind in ("words", "spelled", "sentences") else set()
     assert all(first <= id < tokenizer.size or id in allowed for id in tokenizer.encode(text).ids)
 
 
@@ -239,8 +240,11 @@ def test_spans_are_in_order_and_cover_the_text(kind: Kind, text: str) -> None:
     assert all(before[0] <= after[0] for before, after in pairwise(encoding.spans))
     if kind != "spelled":  # there a word ends after its first letter
         assert all(before[1] <= after[1] for before, after in pairwise(encoding.spans))
-    white = {"words": str.isspace, "spelled": lambda each: not TOKEN.match(each)}.get(kind, lambda each: False)
-    assert covered(encoding) == {at for at, character in enumerate(text) if not white(character)}
+    white = {"words": str.isspace, "sentences": str.isspace, "spelled": lambda each: not TOKEN.match(each)}.get(
+        kind, lambda each: False
+    )
+    inside = {at for at in covered(encoding) if kind == "sentences" and text[at].isspace()}  # a sentence has spaces
+    assert covered(encoding) - inside == {at for at, character in enumerate(text) if not white(character)}
 
 
 def test_characters_concatenate_to_the_text() -> None:
@@ -354,7 +358,7 @@ def test_tiny_data(kind: Kind, texts: list[str]) -> None:
     tokenizer = Tokenizer.learn(texts, kind)
     assert Tokenizer.from_dict(json.loads(saved(tokenizer))).encode("").ids == ()
     for text in texts:
-        if kind != "words":
+        if kind not in ("words", "sentences"):
             assert tokenizer.decode(tokenizer.encode(text).ids) == (text.strip() if kind == "spelled" else text)
 
 
@@ -567,3 +571,41 @@ def test_too_many_letters_are_refused() -> None:
     many = "".join(map(chr, range(0x4E00, 0x4E00 + 300)))
     with pytest.raises(FolderError, match="found 300 characters of spelled words, expected at most 256"):
         Tokenizer.from_dict({"kind": "spelled", "tags": [], "words": [], "characters": many})
+
+
+# --- sentences -------------------------------------------------------------------------------------------------------
+
+
+def test_a_sentence_is_one_token_and_keeps_its_place() -> None:
+    tokenizer = Tokenizer.learn(["Mice are small. Cats are not.", "Are cats small?"], "sentences")
+    found = tokenizer.encode(" Are  cats small? Mice are\tsmall. Wolves are. Cats")
+    assert [tokenizer.token(id) for id in found.ids] == ["Are␣cats␣small?", "Mice␣are␣small.", *["<unknown>"] * 2]
+    assert found.spans == ((1, 17), (18, 33), (34, 45), (46, 50))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentences"),
+    [
+        ("One. Two! Three? Four… five", ["One.", "Two!", "Three?", "Four…", "five"]),
+        ('"Is it?" (It is.) So', ['"Is it?"', "(It is.)", "So"]),
+        ("It costs 3.50 in U.S. money...", ["It costs 3.50 in U.S.", "money..."]),
+        ("  ", []),
+    ],
+)
+def test_where_sentences_end(text: str, sentences: list[str]) -> None:
+    assert [text[start:end] for start, end in sentence_spans(text)] == sentences
+
+
+@given(st.text(alphabet='ab .!?\n\t"'))
+def test_equal_sentences_are_cut_alike_wherever_they_stand(text: str) -> None:
+    cut = [" ".join(text[start:end].split()) for start, end in sentence_spans(text)]
+    joined = " ".join(cut)
+    assert [joined[start:end] for start, end in sentence_spans(joined)] == cut
+    tokenizer = Tokenizer.learn([text], "sentences")
+    assert tokenizer.decode(tokenizer.encode(text).ids) == joined == " ".join(text.split())
+
+
+@pytest.mark.parametrize("sentence", ["", " a", "a  b", "a\nb"])
+def test_a_saved_sentence_has_single_spaces(sentence: str) -> None:
+    with pytest.raises(FolderError, match="among the sentences"):
+        Tokenizer.from_dict({"kind": "sentences", "tags": [], "sentences": [sentence]})
