@@ -28,7 +28,7 @@ REQUEST = "ring grandmother up at quarter to ten"
 COLOURS = 256  # of a picture: it stays small, and nobody sees the difference
 MOST = 120_000  # bytes of one
 MOST_ALL = 6_000_000  # … and of all
-TALLEST = 2600  # pixels: what stands below of a long page is left out
+TALLEST = 3400  # pixels: what stands below of a long page is left out
 FORMS = ("1280-light", "1280-dark", "390-light", "390-dark")
 
 
@@ -107,6 +107,7 @@ def click(*places: str) -> Steps:
 def lines(page: Page) -> None:
     page.fill("#lines", "\n".join(source for source, _ in generate("paraphrases", 12).rows))
     page.wait_for_selector("[data-hit]")
+    page.locator("#lines").evaluate("one => { one.blur(); one.scrollTop = 0; }")
 
 
 def picture(page: Page) -> None:
@@ -153,7 +154,7 @@ VIEWS = {
     "heads": View("A Transformer: every head small, one of them chosen and seen large.",
                   look("dates-transformer", DATE), click('[data-head="decoder.1.cross/1"]', '[data-token="target-6"]')),
     "self": View("Self-attention: a letter of the source, and the letters it looked at.",
-                 look("dates-transformer", DATE), click('[data-head="encoder.0.self/0"]', '[data-token="source-17"]')),
+                 look("dates-transformer", DATE), click('[data-head="encoder.1.self/3"]', '[data-token="source-22"]')),
     "beam": View("A date that can be read in two ways: the beam as a tree, and the alternatives of a step.",
                  look("dates", "1/2/03", "&beam=5"), click('[data-token="target-5"]')),
     "what-if": View("What if: a word erased, another replaced, a token forced; all in one run, and each undone singly.",
@@ -163,8 +164,9 @@ VIEWS = {
     "compare": View("Two models on the same date, and the same place of it chosen in both.",
                     look("dates", DATE, "&model=dates-transformer"), click('[data-token="target-6"]')),
     "class": View("A class for a text: bars of probability, and the words that the pooling looked at.",
-                  look("intents", REQUEST)),
-    "tags": View("A label for each word.", look("slots", REQUEST)),
+                  look("intents", REQUEST), click('[data-token="target-0"]')),
+    "tags": View("A label for each word, and the words that the chosen label rests on.",
+                 look("slots", REQUEST, "&view=erasure"), click('[data-target="1"]')),
     "fill": View("Holes filled, and what else could stand there.", look("holes", "wake me at [mask] on [mask]")),
     "extract": View("A question answered by a piece of the text: where it begins, where it ends.",
                     look("answers", f"{STORY}\t{QUESTION}")),
@@ -174,7 +176,7 @@ VIEWS = {
                     "#model=captions", picture),
     "generate": View("A text that goes on from a prompt: what each token looked back at.",
                      look("story", "sven: wake me at "), click('[data-token="target-3"]')),
-    "lesson": View("The lesson: one example through ten systems; this is the third.", "#tab=lesson&page=rnn-attention"),
+    "lesson": View("The lesson: one example through ten systems; this is the fourth.", "#tab=lesson&page=rnn-attention"),
     "report": View("The report of a training: scores with intervals, curves, lengths, exposure, best and worst.",
                    report="dates", sections=(".masthead", '[data-section="best-and-worst"]')),
     "doctor": View("Further down in the report: what fails, and what the data doctor says of the training file.",
@@ -188,7 +190,7 @@ def shoot(browser: Browser, address: str, name: str, view: View) -> None:
         width, scheme = form.split("-")
         context = browser.new_context(viewport={"width": int(width), "height": 800}, color_scheme=scheme)
         page = context.new_page()
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(120_000)  # a machine may have other things to do
         page.goto(address)
         view.steps(page)
         page.mouse.move(2, 2)
@@ -224,12 +226,14 @@ def save(content: bytes, path: Path) -> None:
 
 
 def gallery() -> str:
-    """The page that shows every picture, each view with its line."""
+    """The page that shows every picture that is there, each view with its line."""
     parts = ["# Every view of the page\n\nMade by `make pictures` with small models that it trains in minutes; each "
              "view at 1280 and at 390 pixels, light and dark.\n"]  # fmt: skip
     for name, view in VIEWS.items():
-        shown = [f"![{name}, {form}](pictures/{name}-{form}.png)" for form in FORMS]
-        parts.append(f"\n## {name}\n\n{view.said}\n\n{shown[0]} {shown[1]}\n\n{shown[2]} {shown[3]}\n")
+        files = [f"{name}-{form}.png" for form in FORMS]
+        shown = [f"![{file.removesuffix('.png')}](pictures/{file})" for file in files if (OUT / file).exists()]
+        if shown:
+            parts.append(f"\n## {name}\n\n{view.said}\n\n{' '.join(shown)}\n")
     return "".join(parts)
 
 

@@ -122,6 +122,14 @@ def test_links_and_pictures_of_the_pages_exist() -> None:
             assert link.startswith("http") or (page.parent / link).exists(), f"{page.name}: {link}"
 
 
+def test_every_picture_is_shown() -> None:
+    shown = set(re.findall(r"pictures/([\w-]+\.png)", (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")))
+    kept = list((ROOT / "docs" / "pictures").iterdir())
+    assert {path.name for path in kept} == shown
+    assert max(path.stat().st_size for path in kept) <= 120_000
+    assert sum(path.stat().st_size for path in kept) <= 6_000_000
+
+
 def test_settings_page_matches_the_config() -> None:
     spec = importlib.util.spec_from_file_location("settings_page", ROOT / "docs" / "settings.py")
     assert spec is not None

@@ -112,7 +112,7 @@ function piece(record: Record): Node[] {
 
 function carrying({ source, carried }: Record): Node[] {
   const words = carried ?? [];
-  return [make("p", { class: "hint" }, "the words that carry its vector: the darker, the farther it moves without the word"),
+  return [make("p", { class: "hint" }, "the words that carry its vector: the more ink, the farther it moves without the word"),
     make("p", { class: "carrying" }, ...inked(source.text, words, most(words), "of the vector: 1 − the cosine with the one without it"))];
 }
 

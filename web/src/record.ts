@@ -151,7 +151,8 @@ function rowOf(record: Record): Line {
   const joint = record.model.task === "generate" ? "" : "\t";
   const shift = record.source.text.length + joint.length;
   const moved = record.written.tokens.map((token) => ({ ...token, start: token.start + shift, end: token.end + shift }));
-  return { text: record.source.text + joint + record.written.text, tokens: [...record.source.tokens, ...moved] };
+  const fed = record.written.text.slice(0, Math.max(0, ...record.written.tokens.map(({ end }) => end))); // the last token is fed to nobody
+  return { text: record.source.text + joint + fed, tokens: [...record.source.tokens, ...moved] };
 }
 
 /** What stands in `written` before the first target token: a sign, or nothing. */
@@ -191,7 +192,7 @@ export function writable(id: number): boolean {
 
 /** A token as it is shown: white space is drawn, signs stay as they are. */
 export function spelled(token: Token): string {
-  return token.text.replace(/\n/g, "⏎").replace(/\t/g, "⇥").replace(/^[ \u00a0]+$/g, "␣") || "∅";
+  return token.text.replace(/\n|^<U\+000A>$/g, "⏎").replace(/\t/g, "⇥").replace(/^[ \u00a0]+$/g, "␣") || "∅";
 }
 
 /** A token in quotation marks, kept apart from the direction of what stands around it. */

@@ -16,7 +16,9 @@ export function drawSheet(root: HTMLElement, panel: Panel, act: Act): void {
   drawHeading(part(root, "div", "heading"), panel);
   drawPicture(part(root, "figure", "caption"), panel, act);
   drawAnswer(part(root, "figure", "answer"), panel, act);
-  drawThreads(part(root, "figure", "lines", { "data-picture": "lines" }), panel, act);
+  const lines = part(root, "figure", "lines", { "data-picture": "lines" });
+  drawThreads(lines, panel, act);
+  lines.hidden = !!panel.record.carried?.length && panel.record.maps.length === 0; // the text stands above, with what it carries
   drawViews(part(root, "div", "views"), panel, act);
   const maps = part(root, "div", "maps");
   const nothing = lensOf(panel.record, panel.state) === null;

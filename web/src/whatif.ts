@@ -3,7 +3,7 @@ import { button, make, part, unchanged } from "./dom";
 import { differences } from "./difference";
 import { replacedBy, touching, type Replacement } from "./edits";
 import { originalIndex, replacementOf, type Act, type Panel } from "./panel";
-import { elsewhere, quoted, spelled, wordAround, type Line, type Record, type Token } from "./record";
+import { elsewhere, quoted, spelled, switchable, wordAround, type Line, type Record, type Token } from "./record";
 import { changesAnything, NOTHING_CHANGED, type Off, type State, type WhatIf } from "./state";
 
 export interface WhatIfHands {
@@ -100,7 +100,7 @@ function sayings(panels: readonly Panel[], state: State, hands: WhatIfHands): No
   const first = panels[0]!;
   if (!changesAnything(state.whatIf)) {
     const writes = first.record.alternatives.length > 0 && !["tag", "fill", "classify", "extract"].includes(first.record.model.task);
-    const ways = [first.record.picture ? "" : "click a source word to erase or replace it", writes ? "click an alternative to force it" : "", first.record.maps.length ? "alt-click a head to switch it off" : ""];
+    const ways = [first.record.picture ? "" : "click a source word to erase or replace it", writes ? "click an alternative to force it" : "", first.record.maps.some(({ name }) => switchable(name)) ? "alt-click a head to switch it off" : ""];
     return [lead, make("span", { class: "hint" }, ways.filter(Boolean).join(" · "))];
   }
   const one = ({ said, without }: Done): HTMLElement =>
