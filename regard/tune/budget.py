@@ -5,10 +5,11 @@ from dataclasses import dataclass
 SHARE = 0.5  # of the minutes, for trials …
 MOST_SHARE = 0.6  # … and at most, where they take longer than planned
 LONG = 1.5  # minutes of a trial that tell enough, where there may be more trials instead
-SHORT = 1 / 3  # minutes below which a trial tells little
+SHORT = 0.33  # minutes below which a trial tells little
 FEWEST, MOST = 6, 12  # trials
 LEAST = 2  # trials of a search that has hardly any time: what was chosen, and something else
 LONGEST = 5.0  # minutes of a trial
+LEAST_MINUTES = 0.01  # of any run
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Budget:
     @property
     def last(self) -> float:
         """Minutes of the run with the best settings, if all goes as planned."""
-        return round(self.minutes - self.trials * self.each, 3)
+        return max(LEAST_MINUTES, round(self.minutes - self.trials * self.each, 3))
 
     @property
     def is_short(self) -> bool:
@@ -40,4 +41,4 @@ def budget(minutes: float) -> Budget:
     count = max(FEWEST, min(MOST, round(half / LONG)))
     if half / count < SHORT:
         count = max(LEAST, min(FEWEST, int(half / SHORT)))
-    return Budget(minutes, count, round(min(LONGEST, half / count), 3))
+    return Budget(minutes, count, max(LEAST_MINUTES, round(min(LONGEST, half / count), 3)))

@@ -15,13 +15,12 @@ from regard import folder as folders
 from regard.errors import RegardError
 from regard.training.home import TUNED, occupied, read_start, refuse_others
 from regard.training.run import resume, train
+from regard.tune.budget import LEAST_MINUTES
 from regard.tune.memory import Memory, Trial, remembered
 from regard.tune.plan import Asked, Search, announced, plan_of, planned
 from regard.tune.propose import Known, propose, refuse_without_optuna
 from regard.tune.space import Values
-from regard.tune.trial import Found, begun, bounded, heard, reached, tokens_for, trial_of, worth
-
-LEAST_LEFT = 0.01  # minutes of the final run, where trials have taken all
+from regard.tune.trial import Found, begun, bounded, heard, interrupted, reached, tokens_for, trial_of, worth
 
 
 def tuned(asked: Asked, spent: float = 0.0) -> Found:
@@ -38,7 +37,10 @@ def tuned(asked: Asked, spent: float = 0.0) -> Found:
             going = is_final(memory)
             if not going:
                 refuse_others(folder, asked.force)
-                search, memory = tried(search, memory)
+                try:
+                    search, memory = tried(search, memory)
+                except KeyboardInterrupt:  # no run was there to hear it
+                    raise interrupted(search, "interrupted by SIGINT between two trials") from None
         if going:
             search.say("the search has ended already; its final run goes on")
             return resume(folder, asked.quiet)
@@ -93,20 +95,20 @@ def line(search: Search, memory: Memory) -> str:
     """The last trial, for a person."""
     trial, best = memory.trials[-1], max(memory.trials, key=worth)
     what = search.space.told(trial.values) or "what is chosen without a search"
-    told = f"failed: {trial.failure}" if trial.score is None else scored(trial)
-    top = "the best so far" if best is trial else f"best so far {scored(best)}, of trial {best.number}"
-    place = f"trial {trial.number} of {search.budget.trials}"
-    return f"{place}: {what} · {told}" + (f" · {top}" if best.score is not None else "")
+    place = f"trial {trial.number} of {search.budget.trials}: {what} · {scored(trial)}"
+    if best.score is None:
+        return place
+    return place + (" · the best so far" if best is trial else f" · best so far {scored(best)}, of trial {best.number}")
 
 
 def scored(trial: Trial) -> str:
-    return f"{trial.metric} {trial.score:.4g}"
+    return f"failed: {trial.failure}" if trial.score is None else f"{trial.metric} {trial.score:.4g}"
 
 
 def notes(search: Search, memory: Memory, best: Trial) -> tuple[str, ...]:
     """For the card: what was searched, what was found, and what that means for the scores."""
     count, first = len(memory.trials), memory.trials[0]
-    had = "failed" if first.score is None else f"had {scored(first)}"
+    had = scored(first) if first.score is None else f"had {scored(first)}"
     chosen = (f"trial {best.number}, {search.space.told(best.values)}: {scored(best)}; trial 1, without these changes, "
               f"{had}" if best is not first else f"trial 1, no other having done better: {scored(best)}")  # fmt: skip
     return (
@@ -127,7 +129,7 @@ def final(search: Search, memory: Memory) -> Found:
     c = search.space.config(best.values)
     tokens, known = tokens_for(c, memory), heard(search, memory)
     memory.sweep()
-    c = bounded(c, max(LEAST_LEFT, search.budget.minutes - search.seconds / 60))
+    c = bounded(c, max(LEAST_MINUTES, search.budget.minutes - search.seconds / 60))
     told = (*search.why, *notes(search, memory, best))
     return train(c, asked.path, asked.valid, asked.out, asked.force, asked.quiet, asked.command, told, asked.body,
                  tokens, files={TUNED: memory.table()}, known=known)  # fmt: skip

@@ -4,6 +4,7 @@ All have the same examples on the same sides and the same tokens, and are judged
 """
 
 import math
+import signal
 import time
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -50,8 +51,8 @@ def trial_of(search: Search, memory: Memory, values: Values) -> Trial:
             done = replace(done, metric=metric, score=score)
         else:
             done = replace(done, failure=f"{metric} is not a number")
-    except (Interrupted, KeyboardInterrupt) as error:
-        raise interrupted(search, number, error) from None
+    except Interrupted as error:
+        raise interrupted(search, f"{str(error).split(';')[0]} of trial {number}", error.exit_code - 128) from None
     except RegardError as error:
         if not is_failure(error, number):
             raise
@@ -84,12 +85,11 @@ def is_failure(error: RegardError, number: int) -> bool:
     return of_settings or isinstance(error, DivergedError) or type(error) is RegardError  # out of memory
 
 
-def interrupted(search: Search, number: int, error: BaseException) -> Interrupted:
+def interrupted(search: Search, where: str, number: int = signal.SIGINT) -> Interrupted:
+    """What a signal leaves of a search."""
     goes_on = ("nothing is saved: no folder was named" if search.asked.out is None
                else "the same command goes on with the search")  # fmt: skip
-    if not isinstance(error, Interrupted):
-        return Interrupted(f"interrupted by SIGINT before trial {number}; {goes_on}", 2)
-    return Interrupted(f"{str(error).split(';')[0]} of trial {number}; {goes_on}", error.exit_code - 128)
+    return Interrupted(f"{where}; {goes_on}", number)
 
 
 def begun(place: Path) -> bool:

@@ -15,12 +15,12 @@ def test_about_half_goes_to_trials(minutes: float, trials: int, each: float) -> 
 @pytest.mark.parametrize("minutes", [0.05, 0.5, 1, 2, 3, 4, 7, 15, 30, 45, 60, 240, 1000])
 def test_trials_are_neither_too_short_nor_too_long_where_there_is_time(minutes: float) -> None:
     found = budget(minutes)
-    assert found.trials * found.each + found.last == pytest.approx(minutes, abs=0.01)
+    assert found.trials * found.each + found.last == pytest.approx(minutes, abs=0.02)
     assert found.each <= LONGEST
     assert 2 <= found.trials <= MOST
     if minutes >= 4:
-        assert FEWEST <= found.trials
-        assert found.each == pytest.approx(max(found.each, SHORT), abs=0.01)
+        assert found.trials >= FEWEST
+        assert not found.is_short
     assert found.is_short is (found.each < SHORT)
 
 

@@ -93,15 +93,13 @@ def test_widths_grow_together_with_what_belongs_to_them() -> None:
 
 
 def test_what_can_not_be_is_no_choice() -> None:
-    odd = made(
-        "encoder.heads=128", "decoder.heads=128", preset="transformer"
-    )  # half as wide, heads would not divide it
+    odd = made("encoder.heads=128", "decoder.heads=128", preset="transformer")  # which do not divide half the width
     assert [setting.choices for setting in odd.settings if setting.name == "width"] == [(1.0, 2.0)]
     assert [setting.choices for setting in made().settings if setting.name == "layers"] == [(0, 1)]
     apart = made("tokens.source=words")  # of words no character can be copied
     assert "copy" not in apart.start
+    found = made()
     with pytest.raises(ConfigError):
-        found = made()
         found.config({**found.start, "layers": -1})
 
 
