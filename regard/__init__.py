@@ -11,6 +11,7 @@ The path of one example through the package, folder by folder:
     tasks/      what a model is asked: columns, loss, answers, scores
     view/       what it looked at, as a record and a picture
     training/   batch → loss → weights; the loop
+    tune/       short runs with other settings → one with the best of them
     score/      strings → numbers
     lab/        the claims, measured: anatomy, laws, comparisons
     port/       models for other people's engines

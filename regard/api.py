@@ -19,6 +19,7 @@ from regard.training.home import finished
 from regard.training.run import resume as resume_training
 from regard.training.run import train as run_training
 from regard.training.transfer import read_body
+from regard.tune.search import Asked, tuned
 from regard.view.record import Record
 
 
@@ -33,16 +34,21 @@ def train(
     quiet: bool = True,
     task: str | None = None,
     start_from: str | Path | None = None,
+    tune: bool = False,
 ) -> Trained:
     """Trains on a file; `settings` are words such as "train.steps=500". With `out`, saves a folder.
 
     The task and the columns are guessed from the data where nothing says them. With `start_from`, the body of the model
-    in that folder is kept, and its tokens.
+    in that folder is kept, and its tokens. With `tune`, the minutes are spent on a search: short runs with other
+    settings each, then one with the best of them; it needs optuna.
     """
     words = ([] if task is None else [f"task={task}"]) + ([settings] if isinstance(settings, str) else list(settings))
     body = None if start_from is None else read_body(start_from)
-    made = configured(str(path), preset, config_file, words, None if body is None else body.resolve)
     to = None if valid is None else str(valid)
+    if tune:
+        asked = Asked(str(path), to, preset, config_file, tuple(words), body, out, force, quiet)
+        return tuned(asked)[0]
+    made = configured(str(path), preset, config_file, words, None if body is None else body.resolve)
     trained, _ = run_training(made.config, str(path), to, out, force, quiet, notes=made.why, body=body)
     return trained
 

@@ -234,6 +234,7 @@ def train(
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace another run in the folder.")] = False,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Events for TensorBoard too.")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="Spend the minutes on a search for better settings.")] = False,
     quiet: Quiet = False,
 ) -> None:
     """Train a model on a file, or on a folder of pictures.
@@ -246,6 +247,7 @@ def train(
     regard train names.tsv -o model --set decoder.copy=true   # outputs repeat parts of inputs
     regard train forms.tsv -o model --source lemma,tags --target form --tags tags
     regard train reviews.tsv -o model --from body --task classify
+    regard train dates.tsv -o model --tune --minutes 30       # short trials, then one run with the best settings
     """
     words = flag_words(
         {
@@ -263,14 +265,10 @@ def train(
         },
         {"data.source": source, "data.tags": tags},
     )
-    words += token_words(tokens) if tokens is not None else []
-    made, body = configured(file, preset, config_file, words + (settings or []), start_from)
-    from regard.training.run import train as run_training
-    from regard.training.stop import process_seconds
-
-    command, why, spent = "regard " + shlex.join(sys.argv[1:]), made.why, process_seconds()
-    _, found = run_training(made.config, file, valid, out, force, quiet, command, why, body, spent=spent)
-    tell_saved(out, made.config.task, found, quiet)
+    words += [*(token_words(tokens) if tokens is not None else []), *(settings or [])]
+    said = (file, preset, config_file, words, start_from)
+    made, found = (searched if tune else trained)(said, valid, out, force, quiet)
+    tell_saved(out, made, found, quiet)
 
 
 @app.command()
@@ -742,6 +740,35 @@ def configured(
 
     body = read_body(start_from)
     return configure(path, preset, file, words, body.resolve), body
+
+
+Said = tuple[str, str | None, str | None, list[str], str | None]  # the arguments of `configured`
+Scored = tuple[str, "Evaluation | None"]  # a task, and scores
+
+
+def trained(said: Said, valid: str | None, out: str, force: bool, quiet: bool) -> Scored:
+    """One run with what was said, guessed and chosen."""
+    made, body = configured(*said)
+    from regard.training.run import train as run_training
+    from regard.training.stop import process_seconds
+
+    command, why, spent = "regard " + shlex.join(sys.argv[1:]), made.why, process_seconds()
+    _, found = run_training(made.config, said[0], valid, out, force, quiet, command, why, body, spent=spent)
+    return made.config.task, found
+
+
+def searched(said: Said, valid: str | None, out: str, force: bool, quiet: bool) -> Scored:
+    """Short runs with other settings each, then one with the best of them."""
+    from regard.training.stop import process_seconds
+    from regard.training.transfer import read_body
+    from regard.tune.search import Asked, tuned
+
+    file, preset, config_file, words, start_from = said
+    body = None if start_from is None else read_body(start_from)
+    command = "regard " + shlex.join(sys.argv[1:])
+    asked = Asked(file, valid, preset, config_file, tuple(words), body, out, force, quiet, command)
+    model, found = tuned(asked, process_seconds())
+    return model.config.task, found
 
 
 def token_words(tokens: str) -> list[str]:

@@ -280,6 +280,8 @@ BAD_WORDS = {
     "metric": (["--set", "train.metric=accuracy"], "not a score of the task transduce"),
     "minutes": (["--minutes", "-1"], "train.minutes"),
     "steps": (["--steps", "0"], "train.steps"),
+    "steps of a search": (["--tune", "--steps", "5"], "a search is bounded by minutes"),
+    "minutes of a search": (["--tune", "--minutes", "0"], "train.minutes"),
 }
 
 

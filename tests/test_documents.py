@@ -42,6 +42,8 @@ def shortened(command: str) -> str:
     command = command.replace("127.0.0.1:8000", f"127.0.0.1:{PORT}").replace("curl -s ", "curl -sf ")
     if re.search(r"\bregard serve\b", command):
         return f"{command} --port {PORT}"
+    if "--tune" in command:  # bounded by minutes alone
+        return re.sub(r"--minutes \d+", "--minutes 0.2", command)
     if re.search(r"\bregard (train|demo|compare)\b", command):
         return command + SHORT
     return command.replace("-n 10000", "-n 300").replace("-n 1000", "-n 40")

@@ -20,7 +20,7 @@ FILES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 # Each may import itself and what stands before it. `presets` holds no code, only files that config reads.
 ORDER = ["errors", "stop", "presets", "config", "score", "data", "rules", "layers", "models", "search", "engine",
-         "tasks", "view", "folder", "trained", "report", "filter", "training", "api", "lab", "port", "serve",
+         "tasks", "view", "folder", "trained", "report", "filter", "training", "tune", "api", "lab", "port", "serve",
          "cli"]  # fmt: skip
 EVERYTHING = ("__init__.py", "__main__.py")  # the front doors may import all
 LATE = ("__init__.py", "cli.py")  # may import the package inside functions, to start fast

@@ -18,9 +18,11 @@ from regard.folder import Shapes, read_text, remove, sync, write_file
 from regard.training.lock import locked
 
 BODY = "body.safetensors"  # what a run took from another model: its first weights
-OURS = ("checkpoints", "tokens", BODY, "model.safetensors", "README.md", "curves.svg", "metrics.jsonl", "times.jsonl",
-        "report.json", "report.html", "tensorboard", "config.toml", "tokenizer.json", "calibration.json", "run.json",
-        "manifest.json")  # fmt: skip
+TRIALS, SEARCH = "tune", "search.json"  # folder of a search for settings, while it goes on, and its memory …
+TUNED = "tune.csv"  # … and what is left of it beside the model
+OURS = ("checkpoints", "tokens", BODY, TUNED, "model.safetensors", "README.md", "curves.svg", "metrics.jsonl",
+        "times.jsonl", "report.json", "report.html", "tensorboard", "config.toml", "tokenizer.json", "calibration.json",
+        "run.json", "manifest.json")  # fmt: skip
 NAMED = ("regard", "torch", "numpy", "tokenizers", "safetensors", "sacrebleu")
 FRESH = ".tokens.new"  # the store of a run that has not yet begun
 
@@ -44,7 +46,7 @@ class Start:
     valid: str | None
     data_hash: str
     notes: tuple[str, ...]
-    files: dict[str, dict[str, str | int]]  # config.toml, tokenizer.json and first weights, if any: sha256 and bytes
+    files: dict[str, dict[str, str | int]]  # config.toml, tokenizer.json, first weights, tune.csv: sha256 and bytes
     outline: str  # a hash of the names and shapes of the weights
     versions: dict[str, str]
     device: str
@@ -168,10 +170,17 @@ def finished(folder: Path) -> bool:
 
 
 def tidy(folder: Path) -> None:
-    """A finished run has no use for a copy of its data, nor for its first weights; they stay where a process died just
-    before they were removed."""
+    """A finished run has no use for a copy of its data, its first weights, or what is left of a search; they stay where
+    a process died just before they were removed."""
     remove(folder / "tokens")
     remove(folder / BODY)
+    if is_search(folder):
+        remove(folder / TRIALS)
+
+
+def is_search(folder: Path) -> bool:
+    """Whether a search of ours has written into this folder, and its final run has not finished."""
+    return tree_of(folder / TRIALS / SEARCH).get("kind") == "search"
 
 
 def tree_of(path: Path) -> dict[str, Any]:

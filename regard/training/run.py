@@ -1,7 +1,7 @@
 """A file in, a trained model (and its folder) out: reads, builds, loops, scores, saves; and resumes what was begun."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -32,6 +32,7 @@ from regard.training.events import refuse_eventless
 from regard.training.home import (
     BODY,
     FRESH,
+    TUNED,
     Start,
     changed_files,
     claim,
@@ -73,7 +74,8 @@ class Scene:
     team: Team
     stop: Stop
     quiet: bool
-    told: tuple[str, ...] = ()  # notes that were said before the data were read
+    told: tuple[str, ...] = ()  # notes that were said before the data were read …
+    known: tuple[str, ...] = ()  # … and by whoever asked for the run
 
 
 @dataclass(frozen=True)
@@ -97,13 +99,16 @@ def train(
     body: Body | None = None,
     tokens: Vocabulary | None = None,
     spent: float = 0.0,
+    files: Mapping[str, bytes] | None = None,
+    known: tuple[str, ...] = (),
 ) -> tuple[Trained, Evaluation | None]:
     """Trains on a file as the config says; with `out`, leaves a folder there that can be resumed and, at last, run.
 
     `notes` tell how the config came about; what may surprise is said at once, and all of it stands on the card. With a
     `body`, the run starts from the weights of a trained model, and keeps its tokens; with `tokens`, none are learnt.
 
-    Of several processes only the first has scores to give. `spent` are seconds that count as taken already.
+    Of several processes only the first has scores to give. `spent` are seconds that count as taken already. `files` lie
+    in the folder from the start and belong to the run; notes that are `known` to the person are not told again.
     """
     device(c.train)
     deciding(c)  # what can not end well is refused before the data are read
@@ -112,7 +117,7 @@ def train(
     folder = None if out is None else Path(out)
     refuse_eventless(c.train, folder)
     with gathered() as team, stopping(team.many, spent) as stop, ExitStack() as stack:
-        scene = Scene(folder, team, stop, quiet, surprises(c, notes))
+        scene = Scene(folder, team, stop, quiet, surprises(c, notes), known)
         if folder is None and team.many:
             raise UsageError("several processes meet in a folder: name one with -o")
         if folder is not None and team.first:
@@ -126,7 +131,7 @@ def train(
             data = prepared(c, path, valid, store, scene, tokens if body is None else body.vocabulary.source)
             data = replace(data, notes=[*notes, *data.notes])
             warn(scene, data.notes)
-            ready = begin(data, (path, valid, command), scene, body)
+            ready = begin(data, (path, valid, command), scene, body, files or {})
         team.wait()  # until the first has written what all read
         return go(ready if team.first else opened(scene), scene)
 
@@ -167,13 +172,13 @@ def surprises(c: config.Config, notes: tuple[str, ...]) -> tuple[str, ...]:
 def say(scene: Scene) -> None:
     """What is known before the data are read."""
     if not scene.quiet:
-        show(scene.told)
+        show(note for note in scene.told if note not in scene.known)
 
 
 def warn(scene: Scene, notes: Iterable[str]) -> None:
     """Warnings are for those too who want to hear nothing else."""
     if scene.quiet:
-        show(note for note in notes if note.startswith(WARNING))
+        show(note for note in notes if note.startswith(WARNING) and note not in scene.known)
 
 
 def show(lines: Iterable[str]) -> None:
@@ -192,13 +197,15 @@ def reading(path: str, quiet: bool) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def begin(data: Prepared, words: tuple[str, str | None, str], scene: Scene, body: Body | None) -> Ready:
+def begin(
+    data: Prepared, words: tuple[str, str | None, str], scene: Scene, body: Body | None, others: Mapping[str, bytes]
+) -> Ready:
     """Writes down, where there is a folder, all that the run could be resumed from."""
     c, (path, valid, command) = data.config, words
     shapes = refuse_giants(c, data.vocabulary.source.size, data.vocabulary.target.size)
     kept = {} if body is None else kept_weights(body, c, data.vocabulary, folders.shapes_of(shapes))
     files = {"config.toml": folders.config_bytes(c), "tokenizer.json": folders.vocabulary_bytes(data.vocabulary)}
-    files |= {BODY: folders.weights_bytes(kept)} if kept else {}
+    files |= {**({BODY: folders.weights_bytes(kept)} if kept else {}), **others}
     where = device(c.train)
     with threads(shapes, c.train.threads) as count:
         start = Start(
@@ -277,7 +284,7 @@ def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
     with tuned(), threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
         crew, checkpoint = crew_of(ready, model, scene)
         try:
-            tell(ready, crew, model, checkpoint, scene.told)
+            tell(ready, crew, model, checkpoint, (*scene.told, *scene.known))
             outcome = loop(ready.data, model, crew, checkpoint)
             scene.team.give(model)
             trained = Trained(c, vocabulary, model.to("cpu").eval())
@@ -378,7 +385,7 @@ def finish(ready: Ready, trained: Trained, outcome: Outcome, crew: Crew, scene: 
             "README.md": text.encode(),
             "curves.svg": crew.report.curves(crew.keep.metric),
             **reported(ready, trained, found, crew, text),
-            **written(scene.folder),
+            **written(scene.folder, ready.start),
         }
         trained.save(scene.folder, others)
         tidy(scene.folder)
@@ -406,6 +413,7 @@ def leave(ready: Ready, trained: Trained, outcome: Outcome, scene: Scene) -> Non
     folders.save(scene.folder, trained.config, trained.vocabulary, trained.model, others, finished=False)
 
 
-def written(folder: Path) -> dict[str, bytes]:
-    """What the run has written by itself, so that the manifest lists it."""
-    return {name: (folder / name).read_bytes() for name in ("metrics.jsonl", "times.jsonl", "run.json")}
+def written(folder: Path, start: Start) -> dict[str, bytes]:
+    """What the run has written by itself, and what lay beside it from the start, so that the manifest lists it."""
+    beside = [name for name in start.files if name == TUNED]
+    return {name: (folder / name).read_bytes() for name in ("metrics.jsonl", "times.jsonl", "run.json", *beside)}

@@ -1,0 +1,119 @@
+"""Trials in, a file out that a search goes on from when it is repeated; and the table that is left of it.
+
+FOLDER/tune/search.json is written anew after each trial, FOLDER/tune.csv with the final run.
+"""
+
+import csv
+import io
+import json
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from regard.errors import FolderError, RegardError, UsageError
+from regard.folder import remove, write_file
+from regard.training.home import SEARCH, TRIALS, is_search, tree_of
+from regard.tune.space import Values
+
+TOLD = 3  # settings that are named where a search has others
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One run of a search: what was tried, and what came out."""
+
+    number: int
+    values: Values
+    settings: dict[str, str]  # the same by the names that --set takes
+    score: float | None  # on the held-out examples; none = it failed
+    metric: str  # which score
+    steps: int
+    minutes: float
+    failure: str = ""
+
+
+@dataclass(frozen=True)
+class Memory:
+    """What a search is for, and its trials so far."""
+
+    folder: Path  # of the model
+    plan: dict[str, Any]  # settings, data and minutes by their names: another search has others
+    trials: tuple[Trial, ...] = ()
+
+    def place(self, number: int) -> Path:
+        """The folder of a trial."""
+        return self.folder / TRIALS / f"trial-{number:02}"
+
+    def add(self, trial: Trial) -> "Memory":
+        """With one more, on the disk too."""
+        more = replace(self, trials=(*self.trials, trial))
+        more.write()
+        return more
+
+    def write(self) -> None:
+        tree = {"kind": "search", "plan": self.plan, "trials": [asdict(trial) for trial in self.trials]}
+        try:
+            (self.folder / TRIALS).mkdir(exist_ok=True)
+            write_file(self.folder / TRIALS / SEARCH, (json.dumps(tree, ensure_ascii=False, indent=1) + "\n").encode())
+        except OSError as error:
+            raise RegardError(f"{self.folder / TRIALS}: can not be written: {error.strerror}") from None
+
+    def sweep(self) -> None:
+        """The folders of trials are big, and nobody needs them any more."""
+        for path in (self.folder / TRIALS).glob("trial-*"):
+            remove(path)
+
+    def table(self) -> bytes:
+        """tune.csv: a line for each trial."""
+        text = io.StringIO()
+        lines = csv.writer(text, lineterminator="\n")
+        lines.writerow(["number", "settings", "score", "steps", "minutes", "failure"])
+        for trial in self.trials:
+            words = " ".join(f"{name}={value}" for name, value in trial.settings.items())
+            score = "" if trial.score is None else f"{trial.score:.4f}"
+            lines.writerow([trial.number, words, score, trial.steps, f"{trial.minutes:.2f}", trial.failure])
+        return text.getvalue().encode()
+
+
+def remembered(folder: Path, plan: dict[str, Any], force: bool) -> Memory:
+    """A new search, or the one that stands in the folder, if it is the same; another is replaced by force alone."""
+    place = folder / TRIALS
+    fresh = Memory(folder, json.loads(json.dumps(plan)))
+    if place.exists() and not is_search(folder):
+        if not place.is_dir() or any(place.iterdir()):
+            raise UsageError(f"{folder}: holds {TRIALS}, and no search of regard wrote it; choose another -o")
+    elif place.exists():
+        tree = tree_of(place / SEARCH)
+        other = differences(tree.get("plan"), fresh.plan)
+        if not other:
+            return replace(fresh, trials=tuple(read_trials(place / SEARCH, tree)))
+        if not force:
+            raise UsageError(f"{folder}: holds a search with {other}; choose another -o, or --force to replace it")
+        remove(place)
+    return fresh
+
+
+def read_trials(path: Path, tree: dict[str, Any]) -> list[Trial]:
+    try:
+        return TypeAdapter(list[Trial]).validate_python(tree.get("trials"))
+    except ValidationError as error:
+        raise FolderError(f"{path}: not the trials of a search: {str(error).splitlines()[0]}") from None
+
+
+def differences(has: object, wants: dict[str, Any]) -> str:
+    """What is other, in a few words; nothing if nothing is."""
+    had = has if isinstance(has, dict) else {}
+    other = [f"{name}={had.get(name, 'none')} where {wants.get(name, 'none')} is asked for"
+             for name in sorted(had.keys() | wants.keys()) if had.get(name) != wants.get(name)]  # fmt: skip
+    more = f" and {len(other) - TOLD} more" if len(other) > TOLD else ""
+    return ", ".join(other[:TOLD]) + more
+
+
+def flat(tree: dict[str, Any], before: str = "") -> dict[str, object]:
+    """Settings by their whole names."""
+    found: dict[str, object] = {}
+    for name, value in tree.items():
+        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+    return found

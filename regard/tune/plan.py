@@ -1,0 +1,116 @@
+"""The words of `train` and minutes in, the plan of a search out: how they are spent, and what is varied.
+
+What makes no search is refused here, before anything is trained.
+"""
+
+import math
+import os
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from regard import config
+from regard.errors import RegardError, UsageError
+from regard.rules import MOST_MINUTES, Configured, configured
+from regard.tasks.choose import deciding
+from regard.training.pace import about
+from regard.training.run import WARNING, show
+from regard.training.store import hashes
+from regard.training.transfer import Body, refuse_another_body
+from regard.tune.budget import Budget, budget
+from regard.tune.memory import flat
+from regard.tune.space import Space, space
+
+COMMON = ("task=", "data.", "tokens.")  # words that say what the data are
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a search is asked for, in the words of `train`."""
+
+    path: str
+    valid: str | None = None
+    preset: str | None = None
+    file: str | Path | None = None
+    words: tuple[str, ...] = ()
+    body: Body | None = None
+    out: str | Path | None = None
+    force: bool = False
+    quiet: bool = False
+    command: str = "regard.train"
+
+    def configured(self, *more: str) -> Configured:
+        resolve = None if self.body is None else self.body.resolve
+        return configured(self.path, self.preset, self.file, [*self.words, *more], resolve)
+
+
+@dataclass(frozen=True)
+class Search:
+    """All that the trials of one search have in common."""
+
+    asked: Asked
+    space: Space
+    budget: Budget
+    why: tuple[str, ...]  # how the config of the first trial came about
+    began: float  # on the clock of this process, what earlier ones have taken counted
+
+    @property
+    def seconds(self) -> float:
+        """That the search has taken."""
+        return time.monotonic() - self.began
+
+    def say(self, *lines: str) -> None:
+        """To a person; warnings are for those too who want to hear nothing else."""
+        show(line for line in lines if not self.asked.quiet or line.startswith(WARNING))
+
+
+def planned(asked: Asked, began: float) -> Search:
+    """How the minutes are spent, and what is varied."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+        raise UsageError("--tune trains one run after the other, each in one process; start it without torchrun")
+    said = config.said(asked.file, list(asked.words))
+    if isinstance(train_said := said.get("train"), dict) and "steps" in train_said:
+        raise UsageError("--steps: a search is bounded by minutes, which its trials and its final run share; say "
+                         "--minutes, or leave out --tune")  # fmt: skip
+    minutes = minutes_of(asked)
+    spending = budget(minutes)
+    made = asked.configured(f"train.minutes={spending.last}")
+    deciding(made.config)
+    named = bool(asked.preset or said.get("preset") or asked.body)
+    check = (lambda c: None) if (body := asked.body) is None else (lambda c: refuse_another_body(c, body))
+    varied = space(made.config, said, named, check)
+    if not varied.settings:
+        raise UsageError("--tune: all that a search would vary is said already; leave out some of it, or --tune")
+    return Search(asked, varied, spending, made.why, began)
+
+
+def minutes_of(asked: Asked) -> float:
+    """What is said, else what the rules say that the data deserve, else what would be taken at most."""
+    minutes = asked.configured().config.train.minutes
+    if minutes is None and (asked.preset or asked.file) and asked.body is None:
+        common = [word for word in asked.words if word.startswith(COMMON)]
+        with suppress(RegardError):
+            minutes = configured(asked.path, None, None, common).config.train.minutes
+    if minutes is not None and not math.isfinite(minutes):
+        raise UsageError(f"--minutes {minutes}: expected a number that ends")
+    return minutes or MOST_MINUTES
+
+
+def plan_of(search: Search) -> dict[str, object]:
+    """What makes this search another one than those before, by the names of settings."""
+    asked = search.asked
+    files = hashes(*(path for path in (asked.path, asked.valid) if path is not None))
+    origin = {} if asked.body is None else {"from": asked.body.path}
+    return {**flat(config.to_tree(search.space.first)), **origin, "minutes": search.budget.minutes,
+            "varied": list(search.space.start), "data": " ".join(str(each) for each in files.values())}  # fmt: skip
+
+
+def announced(search: Search) -> list[str]:
+    """What will happen."""
+    b = search.budget
+    spent = f"{b.trials} trials of {about(60 * b.each)}, then one run of {about(60 * b.last)} with the best settings"
+    lines = [*search.why, f"tuning for {b.minutes:g} minutes in all: {spent}; varied: {', '.join(search.space.start)}"]
+    if b.is_short:
+        lines.append(f"{WARNING}trials of {60 * b.each:.0f} seconds tell little; --minutes 4 or more gives better ones")
+    return lines
