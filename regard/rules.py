@@ -108,6 +108,7 @@ class Size:
     feedforward: int
     heads: int
     speed: float
+    passes: int = 0  # over the data that it should have at least
 
     @property
     def words(self) -> Iterator[str]:
@@ -119,12 +120,12 @@ class Size:
                 yield f"{side}.heads={self.heads}"
 
 
-EPOCHS = 15  # that a model should see of its data at least: of two sizes the larger that can
-BODIES = (
-    Size("transformer", 3, 256, 1024, 4, 3_500),
-    Size("transformer", 4, 128, 256, 4, 8_000),
+ENOUGH = 20_000  # pairs for a Transformer; with fewer, a loop learns more in the same time
+TRANSFORMERS = (
+    Size("transformer", 3, 256, 1024, 4, 3_500, 30),
+    Size("transformer", 4, 128, 256, 4, 8_000, 10),
 )
-SMALL = Size("rnn-attention", 1, 128, 0, 1, 10_000)
+LOOPS = ((3_000, Size("rnn-attention", 1, 128, 0, 1, 10_000)), (math.inf, Size("rnn-attention", 1, 256, 0, 1, 5_000)))
 
 
 def body(facts: Facts, minutes: float) -> Choice:
@@ -137,11 +138,12 @@ def body(facts: Facts, minutes: float) -> Choice:
 
 
 def size(facts: Facts, minutes: float) -> Size:
-    """The largest body that sees the data often enough in the time there is."""
-    if facts.pairs < 2_000:
-        return SMALL
-    able = (each for each in BODIES if 60 * minutes * each.speed >= EPOCHS * facts.pairs * max(lengths(facts)))
-    return next(able, BODIES[-1])
+    """The largest Transformer that sees enough data often enough in the time there is; else a loop with attention."""
+    tokens = facts.pairs * max(lengths(facts))
+    able = [each for each in TRANSFORMERS if 60 * minutes * each.speed >= each.passes * tokens]
+    if able and facts.pairs >= ENOUGH:
+        return able[0]
+    return next(loop for most, loop in LOOPS if facts.pairs <= most)
 
 
 COPIED = 0.3  # of a target, beyond chance

@@ -102,10 +102,16 @@ def test_minutes_grow_with_the_data_and_have_an_end() -> None:
     assert all(math.isfinite(each) for each in times)
 
 
-def test_more_time_is_never_given_to_a_smaller_model() -> None:
-    for pairs in (500, 5000, 30_000, 100_000):
-        widths = [rules.size(data(PROSE, PROSE, pairs), minutes).width for minutes in (1, 10, 45, 600)]
-        assert widths == sorted(widths)
+def test_a_transformer_needs_data_and_time() -> None:
+    def chosen(pairs: int, minutes: float) -> tuple[str, int]:
+        found = rules.size(data(PROSE, PROSE, pairs), minutes)
+        return found.preset, found.width
+
+    assert chosen(500, 600) == ("rnn-attention", 128)
+    assert chosen(5000, 600) == ("rnn-attention", 256)
+    assert chosen(30_000, 1) == ("rnn-attention", 256)
+    assert chosen(30_000, 20) == ("transformer", 128)
+    assert chosen(30_000, 600) == ("transformer", 256)
 
 
 # ── one config ───────────────────────────────────────────────────────────────────────────────────────────────────────
