@@ -198,7 +198,7 @@ def shoot(browser: Browser, address: str, name: str, view: View) -> None:
         page.wait_for_timeout(700)  # what costs more is asked for when typing has rested
         page.wait_for_function("() => !document.querySelector('.flight.busy')")
         page.set_viewport_size({"width": int(width), "height": height(page)})
-        page.wait_for_timeout(100)
+        page.wait_for_timeout(500)  # what sticks to the edge of the window is drawn anew
         save(page.screenshot(clip=seen(page, int(width), view)), OUT / f"{name}-{form}.png")
         context.close()
 
