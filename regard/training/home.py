@@ -84,6 +84,8 @@ def read_start(folder: Path) -> Start:
     path = folder / "run.json"
     if not folder.is_dir():
         raise MissingError(f"{folder}: no such folder")
+    if is_search(folder) and not path.is_file():
+        raise FolderError(f"{folder}: holds a search for settings; the command that began it (--tune) goes on with it")
     if path.is_symlink() or not path.is_file():
         raise FolderError(f"{folder}: no run to resume here (no run.json); regard train … -o {folder} starts one")
     tree = folders.parse_json(path)

@@ -15,7 +15,7 @@ import pytest
 import regard
 from regard import folder as folders
 from regard.config import Config
-from regard.errors import ConfigError, DataError, DivergedError, Interrupted, RegardError, UsageError
+from regard.errors import ConfigError, DataError, DivergedError, FolderError, Interrupted, RegardError, UsageError
 from regard.training.home import finished, read_start, tidy
 from regard.tune import plan, search, trial
 from regard.tune.budget import Budget
@@ -234,6 +234,8 @@ def test_finished_trials_are_read(
     with pytest.raises(Interrupted, match=r"step 2 of trial 3; the same command goes on with the search") as caught:
         tune(copy_file, tmp_path / "m")
     assert caught.value.exit_code == 130
+    with pytest.raises(FolderError, match="holds a search for settings; the command that began it"):
+        regard.resume(tmp_path / "m")
     runs.calls, runs.results = [], {}
     tune(copy_file, tmp_path / "m", quiet=False)
     assert runs.names == ["trial-03", "m"]
