@@ -171,10 +171,8 @@ def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> Non
     started = time.monotonic()
     part = few(data.valid, data.config.train.validate_examples)
     crew.report.doing(f"validating {len(part.items):,} examples")
-    search = data.config.search
-    wish = Wish(beam=search.beam, length_penalty=search.length_penalty)
-    with crew.stop.abandoning():
-        found = data.task.evaluate(model.eval(), part.items, part.examples, wish, intervals=False)
+    with crew.stop.abandoning():  # greedily, which tells models apart as well as the beam that scores the last one
+        found = data.task.evaluate(model.eval(), part.items, part.examples, Wish(), intervals=False)
     model.train()
     took = time.monotonic() - started
     crew.stop.ending = took * (LAST + last_scoring(data))
@@ -183,9 +181,9 @@ def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> Non
 
 
 def last_scoring(data: Prepared) -> float:
-    """How many times as long as a validation all that follows the last one will take: the mean, all examples."""
+    """How many times as long as a validation all that follows the last one will take: the mean, all by the beam."""
     judged = min(len(data.valid.items), data.config.train.validate_examples)
-    return (1 if data.config.train.average else 0) + len(data.valid.items) / max(1, judged)
+    return (1 if data.config.train.average else 0) + data.config.search.beam * len(data.valid.items) / max(1, judged)
 
 
 def try_mean(data: Prepared, model: Model, crew: Crew, step: int) -> bool:
