@@ -186,7 +186,7 @@ def paired(lines: Sequence[Outcome], counts: Sequence[int]) -> Paired | None:
         return None
     with_body, without = (statistics([side[seed] for seed in seeds], counts) for side in sides)
     bootstrap = Bootstrap(0, 1000)
-    return compare(resampled([with_body], bootstrap), resampled([without], bootstrap))
+    return compare(resampled([with_body], bootstrap), resampled([without], bootstrap), share=True)
 
 
 def table(outcomes: Sequence[Outcome], counts: dict[str, Sequence[int]]) -> list[str]:
