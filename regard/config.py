@@ -419,7 +419,7 @@ class Train(Section):
     @property
     def length(self) -> str:
         """How long, as one would say it."""
-        steps, minutes = f"{self.steps:,} steps", f"{self.minutes or 0:g} minutes"
+        steps, minutes = f"{self.steps:,} steps", in_minutes(self.minutes or 0)
         if self.minutes is None:
             return steps
         return minutes if self.steps >= ENDLESS else f"{steps} or {minutes}"
@@ -502,6 +502,10 @@ class Config(Section):
 
 
 # ── contradictions ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def in_minutes(count: float) -> str:
+    return f"{count:g} minute{'s' * (count != 1)}"
 
 
 def refuse(where: str, why: str) -> NoReturn:

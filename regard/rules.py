@@ -8,7 +8,7 @@ trained are chosen. `bench/study.csv` holds the runs that the numbers rest on; d
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from regard import config
@@ -17,7 +17,9 @@ from regard.data.measure import Facts, Side, measure
 from regard.data.read import Columns
 from regard.errors import ConfigError
 
-CHOSEN = "chosen: "  # how a line begins that tells of a rule
+CHOSEN = "chosen: "  # how a line begins that tells of a rule …
+HONEST = "expect little: "  # … and one that promises nothing
+PLAIN = ("about", "preset", "task")  # of a config, what is no section
 FEW = 300  # pairs, below which little can be expected
 MOST_MINUTES = 30.0  # that are taken without being asked for
 LONGEST = 1024  # tokens of a text; a longer one is left out
@@ -32,10 +34,61 @@ class Choice:
     preset: str = ""
 
 
+@dataclass(frozen=True)
+class Case:
+    """What the rules look at: the facts of a file, what was said, what a preset that is named says of tokens."""
+
+    facts: Facts
+    said: config.Tree = field(default_factory=dict)
+    ground: config.Tree = field(default_factory=dict)
+
+    def has(self, section: str, *names: str) -> bool:
+        """Whether any of these settings was said."""
+        return bool(self.said.get(section, {}).keys() & set(names))
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there has to be one vocabulary."""
+        return bool(self.said.get("tokens", {}).get("shared", self.ground.get("shared", False)))
+
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """The tokens of both sides: as they were said, or as they fit the texts; one kind in one vocabulary."""
+        told = self.ground | self.said.get("tokens", {})
+        source, target = told.get("source"), told.get("target")
+        if self.is_shared and (source or target):
+            source, target = source or target, target or source
+        fit = fitting(self.facts.source, self.facts.target), fitting(self.facts.target, self.facts.source)
+        if self.is_shared and fit[0] != fit[1]:
+            fit = ("bpe", "bpe") if "bpe" in fit else ("characters", "characters")
+        return str(source or fit[0]), str(target or fit[1])
+
+    @property
+    def lengths(self) -> tuple[float, float]:
+        """Tokens of a source and of a target on average, about."""
+        (source, target), facts = self.kinds, self.facts
+        return (count(source, facts.source.words, facts.source.characters),
+                count(target, facts.target.words, facts.target.characters))  # fmt: skip
+
+    @property
+    def longest(self) -> tuple[int, int]:
+        """Tokens of the longest source and target, about."""
+        (source, target), facts = self.kinds, self.facts
+        return (math.ceil(count(source, 1.5 * facts.source.wordiest, facts.source.longest)) + 1,
+                math.ceil(count(target, 1.5 * facts.target.wordiest, facts.target.longest)) + 1)  # fmt: skip
+
+    @property
+    def minutes(self) -> float:
+        """That were said, or that the data deserve: with the square root of what there is to be read."""
+        deserved = round(3.0 * math.sqrt(self.facts.pairs * sum(self.lengths) / 15_000))
+        minutes = self.said.get("train", {}).get("minutes")
+        return float(minutes) if isinstance(minutes, int | float) else min(MOST_MINUTES, max(1.0, deserved))
+
+
 # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def kind(side: Side, other: Side) -> str:
+def fitting(side: Side, other: Side) -> str:
     """Words where these are symbols, pieces of words in sentences, characters elsewhere.
 
     Beside sentences, texts of several words are pieces too; one that knows no spaces is characters.
@@ -47,52 +100,42 @@ def kind(side: Side, other: Side) -> str:
     return "characters"
 
 
-def kinds(facts: Facts) -> tuple[str, str]:
-    return kind(facts.source, facts.target), kind(facts.target, facts.source)
-
-
-def lengths(facts: Facts) -> tuple[float, float]:
-    """Tokens of a source and of a target on average, about."""
-    source, target = (count(kind, side.words, side.characters)
-                      for kind, side in zip(kinds(facts), (facts.source, facts.target), strict=True))  # fmt: skip
-    return source, target
-
-
-def longest(facts: Facts) -> tuple[int, int]:
-    """Tokens of the longest source and target, about."""
-    source, target = (math.ceil(count(kind, 1.5 * side.wordiest, side.longest)) + 1
-                      for kind, side in zip(kinds(facts), (facts.source, facts.target), strict=True))  # fmt: skip
-    return source, target
-
-
 def count(kind: str, words: float, characters: float) -> float:
-    return min(characters, {"words": words, "bpe": 1.3 * words}.get(kind, characters))
+    """Tokens of a text with so many words and characters, about."""
+    each = {"words": 1.0, "bpe": 1.3, "unigram": 1.3, "sentences": 0.2}.get(kind)
+    return characters if each is None else min(characters, each * words)
 
 
 # Pieces of words, by the number of pairs: as many as are still seen often.
 SIZES = ((2_500, 1000), (15_000, 2000), (50_000, 8000), (math.inf, 12_000))
 
 
-def tokens(facts: Facts, shared: bool = False) -> Choice:
-    """What a token is on each side; with one vocabulary that is `shared`, the same on both."""
-    source, target = kinds(facts)
-    if shared and source != target:
-        source = target = "bpe" if "bpe" in (source, target) else "characters"
+def tokens(case: Case) -> Choice:
+    """What a token is on each side."""
+    if case.ground.keys() & {"source", "target"}:
+        return Choice()
+    (source, target), facts = case.kinds, case.facts
     told = source if source == target else f"{source},{target}"
     words = [f"tokens.source={source}", f"tokens.target={target}"]
-    if "bpe" in (source, target):
-        size = next(size for most, size in SIZES if facts.pairs <= most)
-        words, told = [*words, f"tokens.size={size}"], f"{told} of {size:,} pieces"
+    if {"bpe", "unigram"} & {source, target}:
+        most = next(size for pairs, size in SIZES if facts.pairs <= pairs)
+        words, told = [*words, f"tokens.size={most}"], f"{told} of {most:,} pieces"
+    if case.has("tokens", "source", "target"):
+        return Choice(tuple(words))
     counted = " and ".join(f"{side.words:.1f}" for side in (facts.source, facts.target))
     return Choice(tuple(words), f"tokens {told}: {counted} words a text, {facts.source.vocabulary:,} and "
                   f"{facts.target.vocabulary:,} kinds; --tokens overrules it")  # fmt: skip
 
 
-def tying(facts: Facts) -> Choice:
+def tying(case: Case) -> Choice:
     """One vocabulary, and one table of vectors, for two sides that are written with the same letters."""
-    if set(kinds(facts)) != {"bpe"} or facts.alike < 0.5:
+    sizes = case.has("encoder", "width", "embedding") or case.has("decoder", "width", "embedding")
+    apart = case.has("tokens", "target_size") or case.said.get("tokens", {}).get("shared") is False
+    if set(case.kinds) != {"bpe"} or case.facts.alike < 0.5 or sizes or apart:
         return Choice()
-    return Choice(("tokens.shared=true", "embedding.tie_source=true", "embedding.tie_output=true"))
+    return Choice(("tokens.shared=true", "embedding.tie_source=true", "embedding.tie_output=true"),
+                  f"one vocabulary: sources have {100 * case.facts.alike:.0f} % of the targets' letters; --set "
+                  "tokens.shared=false overrules it")  # fmt: skip
 
 
 # ── the model ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -126,61 +169,66 @@ TRANSFORMERS = (
     Size("transformer", 4, 128, 256, 4, 8_000, 10),
 )
 LOOPS = ((3_000, Size("rnn-attention", 1, 128, 0, 1, 10_000)), (math.inf, Size("rnn-attention", 1, 256, 0, 1, 5_000)))
+OF_LOOPS = ("cell", "directions", "context", "bridge")  # settings that only a loop has …
+OF_BLOCKS = ("feedforward", "gated", "activation", "norm", "norm_first")  # … and only blocks of attention
 
 
-def body(facts: Facts, minutes: float) -> Choice:
-    chosen = size(facts, minutes)
-    dropout = 0.3 if facts.pairs <= 50_000 else 0.1
+def body(case: Case) -> Choice:
+    """What reads and writes."""
+    chosen, pairs = size(case), case.facts.pairs
+    dropout = 0.3 if pairs <= 50_000 else 0.1
     words = [*chosen.words, *(f"{side}.dropout={dropout}" for side in ("encoder", "decoder"))]
     shape = f"{chosen.layers} layer{'s' * (chosen.layers > 1)} of {chosen.width}"
-    why = f"{facts.pairs:,} pairs and {minutes:g} minutes; --preset overrules it"
-    return Choice(tuple(words), f"preset {chosen.preset}, {shape}, dropout {dropout}: {why}", chosen.preset)
+    timed = "" if case.has("train", "steps") else f" and {config.in_minutes(case.minutes)}"
+    why = f"preset {chosen.preset}, {shape}, dropout {dropout}: {pairs:,} pairs{timed}; --preset overrules it"
+    return Choice(tuple(words), why, chosen.preset)
 
 
-def size(facts: Facts, minutes: float) -> Size:
+def size(case: Case) -> Size:
     """The largest Transformer that sees enough data often enough in the time there is; else a loop with attention."""
-    tokens = facts.pairs * max(lengths(facts))
-    able = [each for each in TRANSFORMERS if 60 * minutes * each.speed >= each.passes * tokens]
-    if able and facts.pairs >= ENOUGH:
-        return able[0]
-    return next(loop for most, loop in LOOPS if facts.pairs <= most)
+    tokens = case.facts.pairs * max(case.lengths)
+    able = [each for each in TRANSFORMERS if 60 * case.minutes * each.speed >= each.passes * tokens]
+    blocks, loops = (any(case.has(side, *names) for side in ("encoder", "decoder")) for names in (OF_BLOCKS, OF_LOOPS))
+    if blocks or (able and case.facts.pairs >= ENOUGH and not loops):
+        return next(iter(able), TRANSFORMERS[-1])
+    return next(loop for most, loop in LOOPS if case.facts.pairs <= most)
 
 
 COPIED = 0.3  # of a target, beyond chance
 
 
-def copying(facts: Facts) -> Choice:
-    source, target = kinds(facts)
-    if facts.copied < COPIED or config.ALIKE[source] != config.ALIKE[target]:
+def copying(case: Case) -> Choice:
+    source, target = (config.ALIKE.get(kind) for kind in case.kinds)
+    blind = case.said.get("decoder", {}).get("context") in ("none", "fixed")
+    if case.facts.copied < COPIED or source != target or blind:
         return Choice()
-    return Choice(("decoder.copy=true",), f"copies from the source: {100 * facts.copied:.0f} % of what is written "
+    return Choice(("decoder.copy=true",), f"copies from the source: {100 * case.facts.copied:.0f} % of what is written "
                   "stands in it; --set decoder.copy=false overrules it")  # fmt: skip
 
 
 # ── training and decoding ────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def deserved(facts: Facts) -> float:
-    """Minutes for data of this size, where nobody says how many: with the square root of what there is to be read."""
-    return min(MOST_MINUTES, max(1.0, round(3.0 * math.sqrt(facts.pairs * sum(lengths(facts)) / 15_000))))
+def duration(case: Case) -> Choice:
+    why = f"what {case.facts.pairs:,} pairs of some {sum(case.lengths):.0f} tokens deserve"
+    return Choice((f"train.minutes={case.minutes}", f"train.steps={config.ENDLESS}"),
+                  f"{config.in_minutes(case.minutes)}: {why}; --minutes or --steps overrules it")  # fmt: skip
 
 
-def duration(facts: Facts, minutes: float) -> Choice:
-    why = f"what {facts.pairs:,} pairs of some {sum(lengths(facts)):.0f} tokens deserve"
-    return Choice((f"train.minutes={minutes}", f"train.steps={config.ENDLESS}"),
-                  f"{minutes:g} minutes: {why}; --minutes or --steps overrules it")  # fmt: skip
-
-
-def few(facts: Facts) -> Choice:
+def few(case: Case) -> Choice:
     """An honest word for who has little data."""
-    return Choice((), f"{facts.pairs:,} pairs are few: with less than {FEW} a model learns examples by heart "
-                  "and gets right what is very like them; set its score beside the baselines of `regard check`, and "
-                  "expect more of every further hundred pairs than of any setting")  # fmt: skip
+    if case.facts.pairs >= FEW:
+        return Choice()
+    return Choice((), f"{HONEST}{case.facts.pairs:,} pairs are few: with less than {FEW} a model learns examples by "
+                  "heart and gets right what is very like them; set its score beside the baselines of `regard check`, "
+                  "and expect more of every further hundred pairs than of any setting")  # fmt: skip
 
 
-def limits(facts: Facts) -> Choice:
+def limits(case: Case) -> Choice:
     """Texts that are longer than usual are read too, and outputs may become as long as those that were seen."""
-    source, target = (min(LONGEST, length) for length in longest(facts))
+    if case.ground.keys() & {"source", "target"}:  # such a preset has limits for its tokens
+        return Choice()
+    source, target = (min(LONGEST, length) for length in case.longest)
     words = [f"data.{name}={length}" for name, length in (("max_source", source), ("max_target", target))
              if length > config.Data().max_source]  # fmt: skip
     return Choice((*words, *([f"search.length_extra={target}"] if target > 64 else [])))
@@ -189,12 +237,11 @@ def limits(facts: Facts) -> Choice:
 UPDATES = 60  # in a pass over the data at least: of few examples each is learnt from often
 
 
-def learning(facts: Facts, minutes: float) -> Choice:
+def learning(case: Case, chosen: Size | None) -> Choice:
     """Rates, batches, and the score that decides: in sentences exact matches are too few to tell models apart."""
-    prose = facts.target.is_prose and not facts.target.is_closed
-    chosen = size(facts, minutes)
-    rate = 4e-3 if chosen.width == 128 and chosen.preset == "transformer" else 2e-3
-    batch = min(4096, max(512, 256 * round(facts.pairs * max(lengths(facts)) / UPDATES / 256)))
+    prose = case.facts.target.is_prose and not case.facts.target.is_closed
+    rate = 4e-3 if chosen is not None and chosen.width == 128 and chosen.preset == "transformer" else 2e-3
+    batch = min(4096, max(512, 256 * round(case.facts.pairs * max(case.lengths) / UPDATES / 256)))
     metric = ["train.metric=bleu"] if prose else []
     return Choice((f"train.learning_rate={rate}", f"train.tokens_per_batch={batch}", "train.label_smoothing=0.1",
                    "train.average=5", "train.patience=20", "search.beam=5", *metric))  # fmt: skip
@@ -227,16 +274,19 @@ def configured(
     task = str(said.get("task") or ground.get("task", ""))
     try:
         asked = config.Data.model_validate(said.get("data", {}))
+        refuse_shapes(said)
     except ValueError:  # the config says what is wrong with it
         return Configured((resolve or config.resolve)(preset, file, list(given)))
     columns = Columns(asked.source, asked.target)
     found = guess(path, columns, task, asked.images)
     refuse_pictures(path, found, task)
     settled = "tokens" in said or "source" in ground.get("tokens", {}) or resolve is not None
-    shared = ground.get("tokens", {}).get("shared", False)
     guessed = [*guessed_words(found, said.get("data", {}), not task, bool(found.tokens) and not settled)]
     facts = measure(path, found.asked(columns)) if found.task == "transduce" and resolve is None else None
-    chosen = [*choices(facts, said, name is not None, shared)]
+    chosen = [
+        *endless(said),
+        *(choices(Case(facts, said, ground.get("tokens", {})), name is not None) if facts else ()),
+    ]
     why = (*found.why, *([found.why_tokens] if found.tokens and not settled else []), *reasons(chosen))
     words = [*(word for each in chosen for word in each.words if not is_said(word, said)), *guessed, *given]
     above = preset or (None if name else next((each.preset for each in chosen if each.preset), None))
@@ -244,44 +294,49 @@ def configured(
         made = (resolve or config.resolve)(above, file, words)
         return Configured(made, (*why, *config.idle(made, said)))
     except ConfigError as error:
-        raise ConfigError("\n".join([str(error), *blamed(found, chosen, task)])) from None
+        raise ConfigError("\n".join([str(error), *blamed(str(error), found, chosen, task)])) from None
+
+
+def refuse_shapes(said: config.Tree) -> None:
+    """What the rules count on: sections that are tables, and minutes that are a number, or none."""
+    tables = all(isinstance(said.get(name, {}), dict) for name in config.Config.model_fields if name not in PLAIN)
+    minutes = said.get("train", {}).get("minutes", "none") if tables else None
+    if not (minutes == "none" or (isinstance(minutes, int | float) and not isinstance(minutes, bool) and minutes > 0)):
+        raise ValueError
 
 
 def advice(path: str, found: Guess, columns: Columns) -> tuple[str, ...]:
     """What the rules would choose for a file of which nothing more is said."""
     facts = measure(path, found.asked(columns)) if found.task == "transduce" else None
-    return reasons([*choices(facts, {})])
+    return reasons([*choices(Case(facts))]) if facts else ()
 
 
 def reasons(chosen: Sequence[Choice]) -> tuple[str, ...]:
-    return tuple(CHOSEN + each.why for each in chosen if each.why)
+    return tuple(each.why if each.why.startswith(HONEST) else CHOSEN + each.why for each in chosen if each.why)
 
 
-def choices(facts: Facts | None, said: config.Tree, named: bool = False, shared: bool = False) -> Iterator[Choice]:
-    """What the rules choose, where nobody has: with a preset that is `named`, whose one vocabulary may be `shared`."""
-    settled = bool({"source", "target", "shared"} & said.get("tokens", {}).keys())
-    minutes = said.get("train", {}).get("minutes")
-    if minutes is not None and "steps" not in said.get("train", {}):
+def endless(said: config.Tree) -> Iterator[Choice]:
+    """Minutes that are said bound a run alone, unless steps are said too."""
+    train = said.get("train", {})
+    if train.get("minutes", "none") != "none" and "steps" not in train:
         yield Choice((f"train.steps={config.ENDLESS}",))
-    if facts is None:
-        return
-    if not settled:
-        yield tokens(facts, shared)
-    yield limits(facts)
+
+
+def choices(case: Case, named: bool = False) -> Iterator[Choice]:
+    """What the rules choose, where nobody has; of a preset that is `named`, little is left to be chosen."""
+    yield tokens(case)
+    yield limits(case)
     if named:
         return
-    if facts.pairs < FEW:
-        yield few(facts)
-    minutes = minutes or deserved(facts)
-    if not {"minutes", "steps"} & said.get("train", {}).keys():
-        yield duration(facts, minutes)
-    if not settled:
-        yield tying(facts)
-    if not any("kind" in said.get(side, {}) for side in ("encoder", "decoder")):
-        yield body(facts, minutes)
-        if not settled:
-            yield copying(facts)
-    yield learning(facts, minutes)
+    yield few(case)
+    if not case.has("train", "minutes", "steps"):
+        yield duration(case)
+    yield tying(case)
+    is_open = not case.has("encoder", "kind") and not case.has("decoder", "kind")
+    if is_open:
+        yield body(case)
+        yield copying(case)
+    yield learning(case, size(case) if is_open else None)
 
 
 def is_said(word: str, said: config.Tree) -> bool:
@@ -290,7 +345,8 @@ def is_said(word: str, said: config.Tree) -> bool:
     return name in said.get(section, {})
 
 
-def blamed(found: Guess, chosen: Sequence[Choice], task: str) -> list[str]:
+def blamed(error: str, found: Guess, chosen: Sequence[Choice], task: str) -> list[str]:
     """What was guessed or chosen before an error, and may have led to it."""
     guesses = [found.why[0]] if found.why and not task else []
-    return [*(f"guessed before that: {line}" for line in guesses), *reasons(chosen)]
+    led = [each for each in chosen if any(f"{word.partition('.')[0]}." in error for word in each.words)]
+    return [*(f"guessed before that: {line}" for line in guesses), *reasons(led)]

@@ -11,7 +11,7 @@ from regard import config, rules
 from regard.data import builtin
 from regard.data.measure import Facts, Side
 from regard.errors import ConfigError
-from regard.rules import CHOSEN, configured
+from regard.rules import CHOSEN, HONEST, Case, configured
 
 Write = Callable[[str, str], str]
 
@@ -21,8 +21,15 @@ PROSE = Side(characters=65, words=13, longest=170, wordiest=33, alphabet=50, voc
 CHINESE = Side(characters=20, words=1, longest=60, wordiest=2, alphabet=3000, vocabulary=29_000, seldom=1.0)
 
 
-def data(source: Side, target: Side, pairs: int = 10_000, alike: float = 1.0, copied: float = 0.0) -> Facts:
-    return Facts(pairs, source, target, alike, copied)
+def case(
+    source: Side,
+    target: Side,
+    pairs: int = 10_000,
+    alike: float = 1.0,
+    copied: float = 0.0,
+    said: config.Tree | None = None,
+) -> Case:
+    return Case(Facts(pairs, source, target, alike, copied), said or {})
 
 
 # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -42,37 +49,49 @@ def data(source: Side, target: Side, pairs: int = 10_000, alike: float = 1.0, co
     ],
 )
 def test_each_side_has_its_tokens(source: Side, target: Side, kinds: tuple[str, str]) -> None:
-    assert rules.kinds(data(source, target)) == kinds
-    chosen = rules.tokens(data(source, target))
+    assert case(source, target).kinds == kinds
+    chosen = rules.tokens(case(source, target))
     assert chosen.words[:2] == (f"tokens.source={kinds[0]}", f"tokens.target={kinds[1]}")
     assert (len(chosen.words) == 3) == ("bpe" in kinds)
 
 
 @pytest.mark.parametrize(("source", "target", "kind"), [(LETTERS, SYMBOLS, "characters"), (PROSE, LETTERS, "bpe")])
 def test_one_vocabulary_holds_one_kind(source: Side, target: Side, kind: str) -> None:
-    words = rules.tokens(data(source, target), shared=True).words
+    words = rules.tokens(replace(case(source, target), ground={"shared": True})).words
     assert words[:2] == (f"tokens.source={kind}", f"tokens.target={kind}")
     assert config.resolve("decoder", None, [*words]).tokens.shared
 
 
-def test_a_size_alone_leaves_the_kind_open() -> None:
-    chosen = [*rules.choices(data(PROSE, PROSE), {"tokens": {"size": 77}})]
-    assert any("tokens.source=bpe" in each.words for each in chosen)
-    assert not any(
-        "tokens.source" in "".join(each.words)
-        for each in rules.choices(data(PROSE, PROSE), {"tokens": {"source": "words"}})
-    )
+@pytest.mark.parametrize(
+    ("said", "kinds"),
+    [
+        ({"size": 77}, ("bpe", "bpe")),
+        ({"shared": False}, ("bpe", "bpe")),
+        ({"shared": True}, ("bpe", "bpe")),
+        ({"target": "characters"}, ("bpe", "characters")),
+        ({"source": "words", "shared": True}, ("words", "words")),
+        ({"source": "sentences"}, ("sentences", "bpe")),
+    ],
+)
+def test_one_word_about_tokens_leaves_the_others_open(said: dict[str, object], kinds: tuple[str, str]) -> None:
+    assert case(PROSE, PROSE, said={"tokens": said}).kinds == kinds
+
+
+def test_limits_are_those_of_the_tokens_that_there_are() -> None:
+    long = replace(PROSE, longest=700, wordiest=110)
+    assert not any("max_source" in word for word in rules.limits(case(long, long)).words)
+    assert "data.max_source=701" in rules.limits(case(long, long, said={"tokens": {"source": "characters"}})).words
 
 
 def test_one_vocabulary_where_the_letters_are_the_same() -> None:
-    assert "tokens.shared=true" in rules.tying(data(PROSE, PROSE)).words
-    assert not rules.tying(data(PROSE, PROSE, alike=0.2)).words
-    assert not rules.tying(data(LETTERS, LETTERS)).words
+    assert "tokens.shared=true" in rules.tying(case(PROSE, PROSE)).words
+    assert not rules.tying(case(PROSE, PROSE, alike=0.2)).words
+    assert not rules.tying(case(LETTERS, LETTERS)).words
 
 
 def test_more_pairs_have_more_pieces() -> None:
     sizes = [
-        int(rules.tokens(data(PROSE, PROSE, pairs)).words[2].partition("=")[2]) for pairs in (500, 5000, 29_000, 10**6)
+        int(rules.tokens(case(PROSE, PROSE, pairs)).words[2].partition("=")[2]) for pairs in (500, 5000, 29_000, 10**6)
     ]
     assert sizes == sorted(sizes)
     assert len(set(sizes)) == 4
@@ -85,17 +104,17 @@ def test_more_pairs_have_more_pieces() -> None:
 @pytest.mark.parametrize("sides", [(LETTERS, SYMBOLS), (PROSE, PROSE), (CHINESE, PROSE), (SYMBOLS, LETTERS)])
 @pytest.mark.parametrize("minutes", [0.1, 10, 600])
 def test_every_choice_is_a_config(pairs: int, sides: tuple[Side, Side], minutes: float) -> None:
-    facts = data(*sides, pairs, copied=0.5)
-    chosen = [*rules.choices(facts, {"train": {"minutes": minutes}})]
+    at_hand = case(*sides, pairs, copied=0.5, said={"train": {"minutes": minutes}})
+    chosen = [*rules.endless(at_hand.said), *rules.choices(at_hand)]
     words = [word for each in chosen for word in each.words]
     made = config.resolve(next(each.preset for each in chosen if each.preset), None, words)
-    source, target = rules.kinds(facts)
+    source, target = at_hand.kinds
     assert made.copies == (source == target)
     assert made.train.steps == config.ENDLESS
 
 
 def test_minutes_grow_with_the_data_and_have_an_end() -> None:
-    times = [rules.deserved(data(LETTERS, LETTERS, pairs)) for pairs in (10, 1000, 10_000, 100_000, 10**7)]
+    times = [case(LETTERS, LETTERS, pairs).minutes for pairs in (10, 1000, 10_000, 100_000, 10**7)]
     assert times == sorted(times)
     assert times[0] >= 1
     assert times[-1] == rules.MOST_MINUTES
@@ -104,7 +123,7 @@ def test_minutes_grow_with_the_data_and_have_an_end() -> None:
 
 def test_a_transformer_needs_data_and_time() -> None:
     def chosen(pairs: int, minutes: float) -> tuple[str, int]:
-        found = rules.size(data(PROSE, PROSE, pairs), minutes)
+        found = rules.size(case(PROSE, PROSE, pairs, said={"train": {"minutes": minutes}}))
         return found.preset, found.width
 
     assert chosen(500, 600) == ("rnn-attention", 128)
@@ -179,7 +198,7 @@ def test_an_encoder_of_another_kind_leaves_the_choice_of_a_body_to_who_said_it(d
 
 def test_few_pairs_are_told_honestly(write: Write) -> None:
     made = configured(write("x.tsv", "".join(f"a{i}\tb{i}\n" for i in range(40))), None, None, [])
-    assert any(line.startswith(f"{CHOSEN}40 pairs are few") for line in made.why)
+    assert any(line.startswith(f"{HONEST}40 pairs are few") for line in made.why)
 
 
 def test_an_error_is_told_with_what_was_chosen_before_it(dates: str) -> None:
@@ -192,3 +211,42 @@ def test_other_tasks_have_no_rules(write: Write) -> None:
     made = configured(write("x.tsv", rows), None, None, [])
     assert made.config.task == "classify"
     assert not any(line.startswith(CHOSEN) for line in made.why)
+
+
+def prose(write: Write, pairs: int = 60) -> str:
+    """Sentences of which a part is copied."""
+    rows = [(f"the man number{i} went to the town of{i % 7} and saw it", f"man{i} who went to the town{i % 5} saw that")
+            for i in range(pairs)]  # fmt: skip
+    return write("prose.tsv", "".join(f"{source}\t{target}\n" for source, target in rows))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["encoder.width=512"], ["decoder.embedding=64"], ["tokens.target_size=500"], ["decoder.context=fixed"],
+        ["decoder.context=none"], ["encoder.cell=lstm", "decoder.cell=lstm"], ["train.minutes=none"],
+        ["tokens.shared=false"], ["tokens.target=characters"], ["encoder.feedforward=64"], ["tokens.source=sentences"],
+        ["train.warmup=3000"],
+    ],
+)  # fmt: skip
+def test_what_is_said_never_clashes_with_what_is_chosen(write: Write, words: list[str]) -> None:
+    assert configured(prose(write), None, None, words).config.task == "transduce"
+
+
+@pytest.mark.parametrize(
+    "word", ["train=3", "tokens=3", "encoder=3", "search=3", "train.minutes=abc", "train.minutes=0"]
+)
+def test_what_is_no_setting_is_told(write: Write, word: str) -> None:
+    with pytest.raises(ConfigError, match=word.partition("=")[0].partition(".")[0]):
+        configured(prose(write), None, None, [word])
+
+
+@pytest.mark.parametrize("preset", config.presets())
+def test_every_preset_is_a_config_for_every_kind_of_data(write: Write, preset: str) -> None:
+    letters = write("letters.tsv", "".join(f"wo{i}rd\tW O R{i % 7} D\n" for i in range(60)))
+    for path in (prose(write), letters):
+        if config.preset_says(preset).get("task", "transduce") == "transduce":
+            made, plain = configured(path, preset, None, []).config, config.resolve(preset)
+            assert made.encoder == plain.encoder
+            if "source" in config.preset_says(preset).get("tokens", {}):
+                assert (made.tokens, made.data.max_source) == (plain.tokens, plain.data.max_source)

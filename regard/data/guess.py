@@ -240,7 +240,7 @@ def likely_target(found: Sample, source: Sequence[str], free: list[str], task: s
         return named[0], "the name tells the target"
     if task in ("", "tag") and not source and len(free) > 2 and is_tagged(pairs(found, free[0], free[1])):
         return free[1], f"column {escape(free[1])} holds as many tags as column {escape(free[0])} has words"
-    return free[-1], "the last is the target" if free[-1] == found.names[-1] else "the last that is left is the target"
+    return free[-1], "the last is the target" if free[-1] == found.names[-1] else "the last without tags is the target"
 
 
 def likely_source(found: Sample, free: list[str], target: str, folder: str, images: str) -> tuple[tuple[str, ...], str]:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import islice
 
 from regard.data.read import Columns, Example, Stream, files_of
@@ -16,6 +17,7 @@ from regard.errors import RegardError
 
 MOST = 200_000  # pairs that are counted
 LOOKED = 20_000  # of these, evenly spread, whose words are counted
+LONG = 4000  # characters of a text, beyond which its letters are known
 SELDOM = 3  # times: a word that came less often has hardly been seen
 RUN = 3  # characters whose return in a target counts as copied …
 PAIRS = 2000  # … in so many pairs
@@ -68,7 +70,7 @@ class Tally:
         words = text.split()
         self.lengths.append(len(text))
         self.counts.append(len(words))
-        self.letters.update(text)
+        self.letters.update(text[:LONG])
         self.words.update(words)
 
     def side(self) -> Side:
@@ -86,6 +88,12 @@ def measure(path: str, columns: Columns) -> Facts | None:
     """The facts of the pairs in a file; none where there are none that could be read, or of a pipe, read once."""
     if not all(map(os.path.isfile, files_of(path))):
         return None
+    return measured(path, columns, tuple(os.stat(each).st_mtime_ns for each in files_of(path)))
+
+
+@lru_cache(maxsize=4)
+def measured(path: str, columns: Columns, times: tuple[int, ...]) -> Facts | None:
+    """The same, once for each state of the file: a comparison asks for every run."""
     pairs, every, kept = 0, 1, list[tuple[str, str]]()
     with suppress(RegardError, OSError):  # what was read before it counts; the reader tells what is wrong
         for pairs, pair in enumerate(islice(both(Stream(path, columns, skip_bad=True)), MOST), start=1):
@@ -120,7 +128,7 @@ def copied(pairs: Sequence[tuple[str, str]]) -> float:
 
 
 def pieces(text: str) -> set[str]:
-    return {text[first : first + RUN] for first in range(max(1, len(text) - RUN + 1))}
+    return {text[first : first + RUN] for first in range(max(1, min(LONG, len(text)) - RUN + 1))}
 
 
 def share(wanted: set[str], there: set[str]) -> float:

@@ -63,7 +63,7 @@ def percentile_interval(scores: FloatArray) -> tuple[float, float]:
 def rate_interval(scores: FloatArray, count: int) -> tuple[float, float]:
     """The same of a score in percent, of `count` examples; has a width where all resamples are 0 % or all 100 %."""
     low, high = percentile_interval(scores)
-    if low > 100 - ROUNDING:
+    if abs(low - 100) < ROUNDING and abs(high - 100) < ROUNDING:  # an error rate may well be above 100
         return wilson_interval(count, count)[0], high
     return low, wilson_interval(0, count)[1] if high < ROUNDING else high
 

@@ -21,7 +21,7 @@ from regard.models.model import Model
 from regard.models.threads import threads
 from regard.report import FILE as REPORT
 from regard.report import render, report
-from regard.rules import CHOSEN
+from regard.rules import CHOSEN, HONEST
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
@@ -165,7 +165,7 @@ def prepared(c: config.Config, path: str, valid: str | None, store: Path, scene:
 
 def surprises(c: config.Config, notes: tuple[str, ...]) -> tuple[str, ...]:
     """Guesses that explain what may go wrong now; pairs of texts are what everybody expects."""
-    guesses = tuple(note for note in notes if not note.startswith(CHOSEN))
+    guesses = tuple(note for note in notes if not note.startswith((CHOSEN, HONEST)))
     return guesses if c.task != "transduce" or len(guesses) > 1 else ()
 
 

@@ -14,6 +14,7 @@ Write = Callable[[str, str], str]
 
 
 def measured(path: str | Path) -> Facts:
+    measure.measured.cache_clear()
     found = measure.measure(str(path), CHOOSE)
     assert found is not None
     return found

@@ -534,9 +534,12 @@ def test_a_damaged_log_is_told_and_the_run_goes_on(stopped: Path, unbroken: Path
 # ── the same elsewhere ───────────────────────────────────────────────────────────────────────────────────────────────
 
 
+PLAIN = ("--preset", "rnn-attention", "--tokens", "characters")  # as the runs that are made without the command
+
+
 def test_from_another_folder_locale_and_hash_seed(runs: Any, unbroken: Path, same_result: Same, tmp_path: Path) -> None:
     settings = [part for word in runs.words for part in ("--set", word)]
-    command = [sys.executable, "-m", "regard", "train", runs.data, "-o", "elsewhere", *settings]
+    command = [sys.executable, "-m", "regard", "train", runs.data, "-o", "elsewhere", *PLAIN, *settings]
     environment = {**os.environ, "LC_ALL": "C", "PYTHONHASHSEED": "4711", "OMP_NUM_THREADS": "1", "TZ": "Asia/Tokyo"}
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

@@ -238,7 +238,8 @@ def launch(runs: Any, folder: Path, *options: str, words: tuple[str, ...] = ()) 
     """torchrun with two processes."""
     settings = [part for word in (*runs.words, *words) for part in ("--set", word)]
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", *options, "-m",
-               "regard", "train", runs.data, "-o", str(folder), *settings]  # fmt: skip
+               "regard", "train", runs.data, "-o", str(folder), "--preset", "rnn-attention", "--tokens", "characters",
+               *settings]  # fmt: skip
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env={**os.environ, "OMP_NUM_THREADS": "1"}
     )

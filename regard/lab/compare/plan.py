@@ -15,12 +15,13 @@ from regard.config import Config
 from regard.data.read import files_of, read
 from regard.data.text import is_running
 from regard.errors import ConfigError, MissingError, UsageError
-from regard.rules import CHOSEN, Configured, configured
+from regard.rules import CHOSEN, HONEST, Configured, configured
 from regard.tasks.choose import deciding
 from regard.training.device import device
 from regard.training.prepare import columns_of
 
 COMMON = ("task=", "data.", "tokens.")  # settings of which no preset has a say
+TOKENS = ("source", "target", "size", "shared")  # that are said to every run, so that no rule chooses them again
 MINUTES = 10.0  # of training for each run, where nobody says otherwise
 
 
@@ -137,7 +138,9 @@ def settled(asked: Asked) -> tuple[list[str], tuple[str, ...]]:
     made = [resolved(asked.data, preset, [task, *common]) for preset in asked.presets]  # can it do the task at all?
     own = [each.config for each in made]
     narrowest = next((each for each in made if each.config.tokens.shared), ground)  # one vocabulary holds one kind
-    why = tuple(line for line in narrowest.why if line.startswith(f"{CHOSEN}tokens ") or not line.startswith(CHOSEN))
+    why = tuple(
+        line for line in narrowest.why if line.startswith(f"{CHOSEN}tokens ") or not line.startswith((CHOSEN, HONEST))
+    )
     return [task, *token_words(narrowest.config, own), *limit_words([ground.config, *own]), *words], why
 
 
@@ -153,10 +156,13 @@ def named_task(asked: Asked) -> list[str]:
 def token_words(ground: Config, own: Sequence[Config]) -> list[str]:
     """The tokens that `train` would choose; one vocabulary for both sides if one of the presets can not do without."""
     wanted = {**ground.tokens.model_dump(), "shared": any(c.tokens.shared for c in (ground, *own))}
-    if wanted["target_size"] is None and any(c.tokens.target_size for c in own):
+    if wanted["shared"]:
+        wanted["target_size"] = "none"
+    elif wanted["target_size"] is None and any(c.tokens.target_size for c in own):
         wanted["target_size"] = wanted["size"]
-    return [f"tokens.{name}={json.dumps(value)}" for name, value in wanted.items()
-            if value is not None and any(getattr(c.tokens, name) != value for c in (ground, *own))]  # fmt: skip
+    said = TOKENS if ground.task == "transduce" else ()
+    return [f"tokens.{name}={json.dumps(value)}" for name, value in wanted.items() if value is not None
+            and (name in said or any(getattr(c.tokens, name) != value for c in (ground, *own)))]  # fmt: skip
 
 
 def limit_words(own: Sequence[Config]) -> list[str]:
