@@ -283,3 +283,20 @@ def test_other_tasks(tmp_path: Path, task: str, presets: str, metric: str) -> No
     assert all(row.exposure is None and row.speed.beam is None for row in found.rows)
     assert (tmp_path / "out" / "compare.html").is_file()
     assert render(found)
+
+
+@pytest.mark.parametrize(
+    "presets", [("transformer", "rnn-attention"), ("rnn-attention", "decoder"), ("rnn", "sutskever2014")]
+)
+@pytest.mark.parametrize("words", ["the man {0} went to the town of {1} and saw it", "wo{0}rd{1}"])
+def test_every_run_has_the_tokens_that_are_told(
+    write: Callable[[str, str], str], presets: tuple[str, ...], words: str
+) -> None:
+    path = write(
+        "x.tsv", "".join(f"{words.format(f'a{i}', i % 9)}\t{words.format(f'b{i}', i % 7)}\n" for i in range(60))
+    )
+    made = plan(Asked(path, presets, seeds=1))
+    (kind,) = {(run.config.tokens.source, run.config.tokens.target, run.config.tokens.shared) for run in made.runs}
+    told = next(line for line in made.why if line.startswith("chosen: tokens "))
+    assert kind[0] == kind[1]
+    assert told.startswith(f"chosen: tokens {kind[0]}")
