@@ -376,7 +376,7 @@ PARTS: list[Callable[[Bench], list[Row]]] = [load, refused, memory, slow_clients
 def dates(folder: Path) -> Path:
     """A small model that was trained for a minute or so."""
     file = builtin.write("dates", 5000, folder / "dates.tsv")[0]
-    regard.train(file, out=folder / "dates", settings=["train.steps=500"])
+    regard.train(file, out=folder / "dates", preset="rnn-attention", settings=["train.steps=500"])
     return folder / "dates"
 
 
