@@ -176,7 +176,7 @@ def check(
     refuse_pictures(file, found, task or "")
     table, second = (read(path, found.asked(asked), skip_bad) if path else None for path in (file, other))
     assert table is not None
-    advised = advice(file, found, asked)
+    advised = advice(found, table.examples)
     report = with_guess(examine(table, second, found.task), found, table, images or "", bool(task), advised)
     print(as_line(report.as_dict()) if as_json else render(report))
 

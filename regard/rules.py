@@ -13,12 +13,13 @@ from pathlib import Path
 
 from regard import config
 from regard.data.guess import Guess, guess, guessed_words, refuse_pictures
-from regard.data.measure import Facts, Side, measure
-from regard.data.read import Columns
+from regard.data.measure import Facts, Side, facts_of, measure
+from regard.data.read import Columns, Example
 from regard.errors import ConfigError
 
 CHOSEN = "chosen: "  # how a line begins that tells of a rule …
 HONEST = "expect little: "  # … and one that promises nothing
+OF_DATA = ("task=", "data.", "tokens.")  # how words begin that say what the data are; no preset has a say in them
 PLAIN = ("about", "preset", "task")  # of a config, what is no section
 FEW = 300  # pairs, below which little can be expected
 MOST_MINUTES = 30.0  # that are taken without being asked for
@@ -305,9 +306,9 @@ def refuse_shapes(said: config.Tree) -> None:
         raise ValueError
 
 
-def advice(path: str, found: Guess, columns: Columns) -> tuple[str, ...]:
-    """What the rules would choose for a file of which nothing more is said."""
-    facts = measure(path, found.asked(columns)) if found.task == "transduce" else None
+def advice(found: Guess, examples: Sequence[Example]) -> tuple[str, ...]:
+    """What the rules would choose for examples of which nothing more is said."""
+    facts = facts_of(examples) if found.task == "transduce" else None
     return reasons([*choices(Case(facts))]) if facts else ()
 
 

@@ -94,9 +94,18 @@ def measure(path: str, columns: Columns) -> Facts | None:
 @lru_cache(maxsize=4)
 def measured(path: str, columns: Columns, times: tuple[int, ...]) -> Facts | None:
     """The same, once for each state of the file: a comparison asks for every run."""
+    return facts_of(streamed(path, columns))
+
+
+def streamed(path: str, columns: Columns) -> Iterator[Example]:
+    yield from Stream(path, columns, skip_bad=True)
+
+
+def facts_of(examples: Iterable[Example]) -> Facts | None:
+    """The facts of examples that are gone through once; none where there are none."""
     pairs, every, kept = 0, 1, list[tuple[str, str]]()
     with suppress(RegardError, OSError):  # what was read before it counts; the reader tells what is wrong
-        for pairs, pair in enumerate(islice(both(Stream(path, columns, skip_bad=True)), MOST), start=1):
+        for pairs, pair in enumerate(islice(both(examples), MOST), start=1):
             if (pairs - 1) % every == 0:
                 kept.append(pair)
             if len(kept) >= 2 * LOOKED:
@@ -122,9 +131,11 @@ def facts(pairs: int, looked: Sequence[tuple[str, str]]) -> Facts:
 
 def copied(pairs: Sequence[tuple[str, str]]) -> float:
     """How much of a target stands in its own source, less what stands in another's, on average over all pairs."""
-    shares = [share(pieces(right), pieces(left)) for left, right in pairs]
-    others = [share(pieces(right), pieces(pairs[number - 1][0])) for number, (_, right) in enumerate(pairs)]
-    return max(0.0, (sum(shares) - sum(others)) / max(1, len(pairs)))
+    sources, targets = ([pieces(text) for text in side] for side in zip(*pairs, strict=True))
+    gains = [
+        share(target, sources[number]) - share(target, sources[number - 1]) for number, target in enumerate(targets)
+    ]
+    return max(0.0, sum(gains) / max(1, len(pairs)))
 
 
 def pieces(text: str) -> set[str]:

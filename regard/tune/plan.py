@@ -12,7 +12,7 @@ from pathlib import Path
 
 from regard import config
 from regard.errors import RegardError, UsageError
-from regard.rules import MOST_MINUTES, Configured, configured
+from regard.rules import MOST_MINUTES, OF_DATA, Configured, configured
 from regard.tasks.choose import deciding
 from regard.training.pace import about
 from regard.training.run import WARNING, show
@@ -21,8 +21,6 @@ from regard.training.transfer import Body, refuse_another_body
 from regard.tune.budget import Budget, budget
 from regard.tune.memory import flat
 from regard.tune.space import Space, space
-
-COMMON = ("task=", "data.", "tokens.")  # words that say what the data are
 
 
 @dataclass(frozen=True)
@@ -89,7 +87,7 @@ def minutes_of(asked: Asked) -> float:
     """What is said, else what the rules say that the data deserve, else what would be taken at most."""
     minutes = asked.configured().config.train.minutes
     if minutes is None and (asked.preset or asked.file) and asked.body is None:
-        common = [word for word in asked.words if word.startswith(COMMON)]
+        common = [word for word in asked.words if word.startswith(OF_DATA)]
         with suppress(RegardError):
             minutes = configured(asked.path, None, None, common).config.train.minutes
     if minutes is not None and not math.isfinite(minutes):

@@ -533,6 +533,13 @@ def test_it_answers_as_one_types(live: Page) -> None:
     live.wait_for_url(re.compile("text=3"))
 
 
+def put_in(live: Page, token: str, word: str) -> None:
+    """Another word in the place of the one that a token is of."""
+    live.click(f'[data-token="{token}"]')
+    live.fill("#replace", word)
+    live.press("#replace", "Enter")
+
+
 def test_a_word_is_erased_replaced_and_brought_back(live: Page) -> None:
     live.goto(f"{ORIGIN}/#text={quote(DATE)}")
     wait_for_output(live, "2018-05-09")
@@ -545,9 +552,7 @@ def test_a_word_is_erased_replaced_and_brought_back(live: Page) -> None:
     expect(live.locator('[data-side="source"] .erased')).to_have_text(["M", "a", "y", ","])
     live.click("#undo")
     wait_for_output(live, "2018-05-09")
-    live.click('[data-token="source-16"]')
-    live.fill("#replace", "July,")
-    live.press("#replace", "Enter")
+    put_in(live, "source-16", "July,")
     wait_for_output(live, "2018-07-09")
     live.click("#show")
     wait_for_output(live, "2018-05-09")
@@ -561,9 +566,7 @@ def test_all_that_was_done_goes_into_one_run_and_each_goes_singly(live: Page) ->
     live.on("request", lambda one: asked.append(one.post_data_json) if one.url.endswith("/v1/look") else None)
     live.goto(f"{ORIGIN}/#model=dates-transformer&text={quote(DATE)}")
     wait_for_output(live, "2018-05-09")
-    live.click('[data-token="source-16"]')
-    live.fill("#replace", "September,")
-    live.press("#replace", "Enter")
+    put_in(live, "source-16", "September,")
     wait_for_output(live, "2018-09-09")
     live.click('[data-token="source-28"]')  # of the year, which has moved
     live.click("#erase-word")
@@ -595,9 +598,7 @@ def test_all_that_was_done_goes_into_one_run_and_each_goes_singly(live: Page) ->
 def test_a_word_that_was_put_in_goes_or_gives_way(live: Page) -> None:
     live.goto(f"{ORIGIN}/#text={quote(DATE)}&replace=16-20-July,&replace=21-25-1999")
     wait_for_output(live, "1999-07-09")
-    live.click('[data-token="source-18"]')
-    live.fill("#replace", "June,")
-    live.press("#replace", "Enter")
+    put_in(live, "source-18", "June,")
     wait_for_output(live, "1999-06-09")
     expect(live.locator('[data-side="source"] .differs')).to_have_text(list("June,1999"))
     live.click('[data-token="source-18"]')

@@ -15,12 +15,11 @@ from regard.config import Config
 from regard.data.read import files_of, read
 from regard.data.text import is_running
 from regard.errors import ConfigError, MissingError, UsageError
-from regard.rules import CHOSEN, HONEST, Configured, configured
+from regard.rules import CHOSEN, HONEST, OF_DATA, Configured, configured
 from regard.tasks.choose import deciding
 from regard.training.device import device
 from regard.training.prepare import columns_of
 
-COMMON = ("task=", "data.", "tokens.")  # settings of which no preset has a say
 TOKENS = ("source", "target", "size", "shared")  # that are said to every run, so that no rule chooses them again
 MINUTES = 10.0  # of training for each run, where nobody says otherwise
 
@@ -132,7 +131,7 @@ def refuse_test(asked: Asked, c: Config) -> None:
 def settled(asked: Asked) -> tuple[list[str], tuple[str, ...]]:
     """The words that all runs are configured with, and what was guessed and chosen for the file."""
     words = [*named_task(asked), *asked.words]
-    common = [word for word in words if word.startswith(COMMON)]
+    common = [word for word in words if word.startswith(OF_DATA)]
     ground = configured(asked.data, None, None, common)
     task = f"task={ground.config.task}"
     made = [resolved(asked.data, preset, [task, *common]) for preset in asked.presets]  # can it do the task at all?
