@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 Weights = NDArray[np.float32]
+Whole = NDArray[np.int32]
 NOTHING = -1
 
 
@@ -36,6 +37,7 @@ class Operation(IntEnum):
     NEIGHBOURS = auto()
     HOLD = auto()
     ZERO = auto()
+    OFFER = auto()
 
 
 class Domain(IntEnum):
@@ -74,6 +76,16 @@ class Look:
     vector: int = NOTHING
     bias: int = NOTHING
     rate: int = NOTHING
+
+
+class Point(NamedTuple):
+    """A copy head: linears and a look by their numbers, and for each token of the source the target's."""
+
+    query: int
+    key: int
+    gate: int
+    look: int
+    copies: Whole
 
 
 class Line(NamedTuple):
@@ -122,6 +134,7 @@ class Draft:
     states: int = NOTHING
     last: int = NOTHING
     output: int = NOTHING
+    pointer: Point | None = None
     memories: int = 0
     entries: int = 0
     prefix: bool = False

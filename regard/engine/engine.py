@@ -23,13 +23,13 @@ from regard.errors import UsageError
 from regard.layers.embedding import Embedding
 from regard.layers.positions import beyond
 from regard.models.model import Model
-from regard.search.rules import Demands, Rules
+from regard.search.demands import Demands, Rules
 from regard.search.write import Hypothesis
 from regard.stop import go_on, listening
 
 PRECISIONS = ("fp32", "int8")
 NO_ENGINE = ("{} needs the engine, and there is none for this model here (no C++ compiler when regard was installed, "
-             "a GPU, words that are spelled, a copy head, or a part of one's own): it decodes in fp32")  # fmt: skip
+             "a GPU, words that are spelled, or a part of one's own): it decodes in fp32")  # fmt: skip
 SHORT = 1000  # tokens that may be written before anybody would want to interrupt
 
 
@@ -296,6 +296,9 @@ def load(found: Library, draft: Draft, whole: bool, level: int) -> int:
     lists = [(c_int32 * len(each))(*each) for each in (draft.first_state, draft.state, draft.next_state)]
     found.finish(handle, draft.states, draft.last, draft.output, draft.memories, draft.entries, int(draft.prefix),
                  *lists, len(draft.state))  # fmt: skip
+    if draft.pointer is not None:
+        *parts, copies = draft.pointer
+        enough(found.pointer(handle, *parts, pointer(copies), len(copies)), "the weights")
     return handle
 
 

@@ -43,6 +43,7 @@ SIGNATURES = {
     "look": ([c_void_p, c_int32, c_int32, c_int32, c_int32, c_float, c_int32, c_int32, c_int32], c_int32),
     "program": ([c_void_p, c_int32, POINTER(Register), c_int32, POINTER(Instruction), c_int32], None),
     "finish": ([c_void_p, *[c_int32] * 6, Ints, Ints, Ints, c_int32], None),
+    "pointer": ([c_void_p, *[c_int32] * 4, Ints, c_int32], c_int32),
     "search": ([c_void_p, Ints, Ints, Ints, Floats, c_int32, POINTER(Orders)], c_void_p),
     "found": ([c_void_p, Ints], None),
     "found_lengths": ([c_void_p, Ints, Doubles], None),

@@ -6,11 +6,12 @@ tests hold the two together for every preset and every combination of parts.
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from regard.engine.draft import NOTHING, Activation, Domain, Draft, Kind, Line, Look, Operation, Writer
+from regard.engine.draft import NOTHING, Activation, Domain, Draft, Kind, Line, Look, Operation, Point, Writer
 from regard.layers.attention import Attention
 from regard.layers.block import Block
 from regard.layers.convolution import GatedConvolution
@@ -18,6 +19,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
 from regard.layers.image import Grid, Patches
+from regard.layers.pointer import Pointer
 from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, waves
 from regard.layers.recurrent import Cell, Gru, Loop, Lstm
 from regard.layers.scores import Additive, Bilinear, Distance, Mean, ReducedRank, Score
@@ -36,8 +38,8 @@ PARTS = {
     AttentionDecoder, AttentionEncoder, ConvolutionalDecoder, ConvolutionalEncoder, ConvolutionalLayer, Encoder, Model,
     RecurrentDecoder, RecurrentEncoder, Bridge, Attention, Block, Cell, Dropout, Embedding, FeedForward,
     GatedConvolution, Gru, Loop, Lstm, Output, Alibi, Learned, Position, Relative, Rotary, Sinusoidal, Additive,
-    Bilinear, Distance, Mean, ReducedRank, Score, nn.Conv1d, nn.Embedding, nn.Identity, nn.LayerNorm, nn.Linear,
-    nn.ModuleList, nn.RMSNorm,
+    Bilinear, Distance, Mean, Pointer, ReducedRank, Score, nn.Conv1d, nn.Embedding, nn.Identity, nn.LayerNorm,
+    nn.Linear, nn.ModuleList, nn.RMSNorm,
 }  # fmt: skip
 
 
@@ -76,6 +78,8 @@ class Lowering:
         if model.decoder is not None:
             self.draft.last = self.decoder(model)
         self.draft.output = self.draft.linear(model.output.weight, model.output.bias)
+        if model.decoder is not None and model.decoder.copy is not None:
+            self.draft.pointer = self.pointer(model, model.decoder.copy)
 
     # ── the source ───────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -301,6 +305,19 @@ class Lowering:
             case _:
                 raise Unknown(type(decoder).__name__)
 
+    def pointer(self, model: Model, part: Pointer) -> Point:
+        """Keys are made where the source is read; query and gate with the logits, for rows that are past it."""
+        check_pointer(model, part)
+        draft, written, copies = self.draft, self.holding.lines, part.copies.cpu().numpy().astype(np.int32)
+        states = draft.states
+        if draft.prefix:
+            written, states = self.stepping.lines, draft.last
+        written.append(Line(Operation.OFFER, NOTHING, states))
+        query, key, gate = (draft.linear(each.weight, each.bias) for each in (part.query, part.key, part.gate))
+        width = part.query.out_features
+        look = draft.look(Look(Kind.PRODUCT, part.heads, width, width, part.score.scale))
+        return Point(query, key, gate, look, copies)
+
     def carry(self, first: int) -> int:
         """A register that goes from step to step, starting as `first` of the held source."""
         self.draft.first_state.append(first)
@@ -382,6 +399,17 @@ class Lowering:
         if self.finals:
             return self.finals[-1][0]
         return self.holding.add(Operation.LAST, width, Domain.ROWS, (self.draft.states,))
+
+
+def check_pointer(model: Model, part: Pointer) -> None:
+    """Nothing behind the border looks whether a token has a copy, and whether that is a token."""
+    embedding, copies = model.source_embedding, part.copies
+    if type(part.score) is not Score or part.heads != 1:
+        raise Unknown("a copy head with a score of its own")
+    if not isinstance(embedding, Embedding) or len(copies) < embedding.table.num_embeddings:
+        raise Unknown("a copy head for other sources")
+    if not 0 <= int(copies.min()) <= int(copies.max()) < len(model.output.weight):
+        raise Unknown("a copy head for other targets")
 
 
 def block_diagonal(weight_HRK: Tensor) -> Tensor:

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <numeric>
@@ -30,12 +31,12 @@
 namespace {
 
 enum Operation { EMBED, PLACE, LINEAR, NORM, ADD, CAT, SLICE, GLU, MULTIPLY, SELF, CROSS, WITHIN, TURN, CELL, RUN,
-                 MEAN, LAST, NEIGHBOURS, HOLD, ZERO };
+                 MEAN, LAST, NEIGHBOURS, HOLD, ZERO, OFFER };
 enum Activation { NONE, RELU, GELU, SILU, TANH };
 enum LookKind { PRODUCT, ADDITIVE, DISTANCE, UNIFORM };
 enum CellKind { ELMAN, GRU, LSTM };
-enum { BLOCK = 96, END = 2 };  // rows that share a panel of weights; the token that ends a text
-constexpr float LOWEST = -1e9f;
+enum { BLOCK = 96, PAD = 0, END = 2 };  // rows that share a panel of weights; no token; the token that ends a text
+constexpr float LOWEST = -1e9f, TINY = std::numeric_limits<float>::min();
 
 // Room that begins where a cache line does: a register that is loaded across two lines takes twice as long. Large rooms
 // ask for large pages.
@@ -86,12 +87,14 @@ struct Kernels {  // the arithmetic, for one kind of processor
   void (*attend_across)(float*, const float*, const float*, const float*, const float*, int, int, int, const Look&,
                         float*);
   void (*attend_entries)(float*, const float*, const float*, const float*, const int32_t*, int, const Look&, float*);
+  void (*point)(float*, const float*, const float*, int, const Look&);
   size_t (*packed_size)(int, int, bool);
   void (*pack)(float*, const float*, int, int);
   void (*product)(const float*, int, int, const float*, const float*, float*, int);
   void (*pack_whole)(int8_t*, const int8_t*, int, int);
   void (*whole_product)(const float*, int, int, const int8_t*, const int32_t*, const float*, const float*, float*, int);
   Total (*log_total)(float*, int);
+  void (*mix)(float*, int, const float*, const int32_t*, int, float);
   int (*above)(const float*, int, float, int);
 };
 
@@ -194,6 +197,11 @@ struct Program {
   std::vector<Instruction> instructions;
 };
 
+struct Pointer {  // a copy head: linears by their numbers, and for each token of a source the target's, or PAD
+  int query = -1, key = -1, gate = -1, look = -1;
+  std::vector<int32_t> copies;
+};
+
 struct Engine {
   const Kernels* kernels;
   std::vector<std::unique_ptr<Linear>> linears;
@@ -207,8 +215,10 @@ struct Engine {
   int states = -1;               // register of `read` with the encoder's states
   int last = -1;                 // register of `step` with the decoder's states
   int output = -1;               // the linear that makes logits of them
+  Pointer pointer;               // what is copied, mixed with these
   int memories = 0;              // attentions that look at the source
   bool prefix = false;           // the source is fed to the decoder instead
+  bool copies() const { return pointer.query >= 0; }
 };
 
 void multiply(const Engine& engine, const Linear& linear, const float* x, int n, float* out) {
@@ -226,9 +236,23 @@ struct Held {  // what one attention looks up in one source
   Numbers keys, extra, values;
 };
 
+struct Offer {                          // what one source offers to be copied; its other places are left out
+  Numbers keys;                         // of its places, one after the other
+  std::vector<int32_t> number, tokens;  // for each place which of `tokens` it is; these are all different
+  int places() const { return int(number.size()); }
+  void add(const float* key, int width, int32_t copy) {
+    keys.insert(keys.end(), key, key + width);
+    const auto known = std::find(tokens.begin(), tokens.end(), copy);
+    number.push_back(int32_t(known - tokens.begin()));
+    if (known == tokens.end()) tokens.push_back(copy);
+  }
+};
+
 struct Source {
   int number = 0;
+  int prefix = 0;  // how many of its tokens are fed to the decoder
   std::vector<Held> held;
+  Offer offer;
   std::vector<Numbers> keys, values;  // of the tokens written, for each self-attention, entry after entry
   int entries = 0;
 };
@@ -237,6 +261,12 @@ struct Row {
   Source* source = nullptr;
   std::vector<int32_t> entries;  // of the tokens fed so far, in order
   int at = 0;
+};
+
+struct Place {  // of a source: its state, and what it would be copied as
+  Source* source;
+  const float* state;
+  int32_t copy;
 };
 
 struct Registers {
@@ -262,7 +292,7 @@ struct Machine {  // one worker: registers of its own, weights that all share
   Registers reading_room, step_room;
   std::vector<Row> rows;
   std::vector<Numbers> states;  // for each state register, a vector for each row
-  Numbers weights, logits, other;
+  Numbers weights, logits, other, queries, gates, mass;
 
   explicit Machine(const Engine& e) : engine(e), kernels(*e.kernels), states(e.state.size()) {}
 
@@ -447,6 +477,7 @@ struct Machine {  // one worker: registers of its own, weights that all share
         break;
       case NEIGHBOURS: neighbours(reading, out, a, i.number[0], width / i.number[0]); break;
       case HOLD: hold(reading, i, a, get(i.b)); break;
+      case OFFER: offer(places_of(reading, a)); break;
       default: break;
     }
   }
@@ -491,6 +522,41 @@ struct Machine {  // one worker: registers of its own, weights that all share
       const float* from = values + size_t(reading.first[b]) * width;
       held.values.assign(from, from + size_t(reading.length[b]) * width);
     }
+  }
+
+  // What can be copied of sources that are read together.
+  std::vector<Place> places_of(const Reading& reading, const float* states_now) {
+    const int width = engine.linears[engine.pointer.key]->k;
+    std::vector<Place> places;
+    for (size_t b = 0; b < reading.sources.size(); b++)
+      for (int s = reading.first[b]; s < reading.first[b] + reading.length[b]; s++)
+        put(places, reading.sources[b], states_now + size_t(s) * width, reading.ids[s]);
+    return places;
+  }
+
+  // What can be copied of what was fed to the first n rows; past its source, a row only writes.
+  std::vector<Place> places_of(const int32_t* tokens, int n, const float* states_now) {
+    const int width = engine.linears[engine.pointer.key]->k;
+    std::vector<Place> places;
+    for (int r = 0; r < n; r++)
+      if (rows[r].at < rows[r].source->prefix)
+        put(places, rows[r].source, states_now + size_t(r) * width, tokens[r]);
+    return places;
+  }
+
+  // What can not be copied is never looked at, so that no key of it is made.
+  void put(std::vector<Place>& places, Source* source, const float* state, int32_t token) {
+    const int32_t copy = engine.pointer.copies[token];
+    if (copy != PAD) places.push_back({source, state, copy});
+  }
+
+  // Keys of places, in one product.
+  void offer(const std::vector<Place>& places) {
+    const Linear& key = *engine.linears[engine.pointer.key];
+    Numbers from;
+    for (const Place& each : places) from.insert(from.end(), each.state, each.state + key.k);
+    const float* keys = product(engine.pointer.key, from.data(), int(places.size()), queries);
+    for (size_t s = 0; s < places.size(); s++) places[s].source->offer.add(keys + s * key.m, key.m, places[s].copy);
   }
 
   // A loop over each source, all side by side; sources are in order of length, so those that go on come first.
@@ -587,6 +653,10 @@ struct Machine {  // one worker: registers of its own, weights that all share
     }
     for (const Instruction& i : program.instructions) {
       if (common(program, step_room, i, 0, n, tokens, at.data())) continue;
+      if (i.operation == OFFER) {
+        offer(places_of(tokens, n, room(step_room, program, i.a, 0, n)));
+        continue;
+      }
       float *out = room(step_room, program, i.out, 0, n), *q = room(step_room, program, i.a, 0, n);
       if (i.operation == SELF)
         self(i, n, out, q, room(step_room, program, i.b, 0, n), room(step_room, program, i.c, 0, n));
@@ -628,11 +698,40 @@ struct Machine {  // one worker: registers of its own, weights that all share
     }
   }
 
-  float* logits_of(const float* states_now, int n) {
-    const Linear& output = *engine.linears[engine.output];
-    if (logits.size() < size_t(n) * output.m) logits.resize(size_t(n) * output.m);
-    multiply(engine, output, states_now, n, logits.data());
-    return logits.data();
+  // Logits of what follows each state, or log probabilities where a copy head points into the source whose it is.
+  float* logits_of(const float* states_now, const std::vector<const Source*>& whose) {
+    float* made = product(engine.output, states_now, int(whose.size()), logits);
+    if (engine.copies()) copy(made, states_now, whose);
+    return made;
+  }
+
+  float* product(int linear, const float* states_now, int n, Numbers& to) {
+    const Linear& with = *engine.linears[linear];
+    if (to.size() < size_t(n) * with.m) to.resize(size_t(n) * with.m);
+    multiply(engine, with, states_now, n, to.data());
+    return to.data();
+  }
+
+  // Mixes with logits what is copied.
+  void copy(float* made, const float* states_now, const std::vector<const Source*>& whose) {
+    const Pointer& pointer = engine.pointer;
+    const int n = int(whose.size()), width = engine.linears[pointer.query]->m;
+    const float* query = product(pointer.query, states_now, n, queries);
+    const float* gate = product(pointer.gate, states_now, n, gates);
+    for (int r = 0; r < n; r++, made += vocabulary()) {
+      const Offer& offer = whose[r]->offer;
+      gather(offer, query + size_t(r) * width);
+      kernels.mix(made, vocabulary(), mass.data(), offer.tokens.data(), int(offer.tokens.size()), gate[r]);
+    }
+  }
+
+  // How much a query points at each different token of an offer, all its places added up in their order.
+  void gather(const Offer& offer, const float* query) {
+    mass.assign(offer.tokens.size(), 0.0f);
+    if (!offer.places()) return;
+    float* weight = weights_for(offer.places());
+    kernels.point(weight, query, offer.keys.data(), offer.places(), engine.looks[engine.pointer.look]);
+    for (int s = 0; s < offer.places(); s++) mass[offer.number[s]] += weight[s];
   }
 
   int vocabulary() const { return engine.linears[engine.output]->m; }
@@ -700,6 +799,7 @@ Reading reading_of(const Engine& engine, const Sources& from, const std::vector<
   reading.sources = sources;
   for (int number : numbers) {
     const int first = from.offsets[number], length = engine.prefix ? 0 : from.offsets[number + 1] - first;
+    sources[reading.length.size()]->prefix = engine.prefix ? from.offsets[number + 1] - first : 0;
     reading.first.push_back(reading.tokens());
     reading.length.push_back(length);
     for (int s = 0; s < length; s++) {
@@ -806,6 +906,9 @@ struct Search {  // one worker: it takes sources from the common queue until the
   // Logits of the rows that are past their source, and in `totals` what makes log probabilities of them.
   const float* speak(const float* states, const std::vector<int>& said, int n, int speaking) {
     const int width = engine.programs[2].registers[engine.last].width;
+    std::vector<const Source*> whose;
+    for (int r = 0; r < n; r++)
+      if (said[r] >= 0) whose.push_back(machine.rows[r].source);
     if (speaking < n) {
       machine.other.resize(size_t(speaking) * width + 1);
       for (int r = 0; r < n; r++)
@@ -813,10 +916,13 @@ struct Search {  // one worker: it takes sources from the common queue until the
           std::memcpy(&machine.other[size_t(said[r]) * width], states + size_t(r) * width, width * sizeof(float));
       states = machine.other.data();
     }
-    float* logits = machine.logits_of(states, speaking);
-    totals.resize(speaking);
-    for (int r = 0; r < speaking; r++)
-      totals[r] = machine.kernels.log_total(logits + size_t(r) * machine.vocabulary(), machine.vocabulary());
+    float* logits = machine.logits_of(states, whose);
+    totals.assign(speaking, {0.0f, 0.0f});
+    for (int r = 0; r < speaking; r++) {
+      float* own = logits + size_t(r) * machine.vocabulary();
+      const bool mixed = engine.copies() && own[0] == own[0];  // these are log probabilities already, unless lost
+      if (!mixed) totals[r] = machine.kernels.log_total(own, machine.vocabulary());
+    }
     return logits;
   }
 
@@ -1044,6 +1150,14 @@ void regard_finish(void* to, int32_t states, int32_t last, int32_t output, int32
   engine.next_state.assign(next_state, next_state + state_count);
 }
 
+// A copy head: `copies` has for each token of the source the target's.
+int32_t regard_pointer(void* to, int32_t query, int32_t key, int32_t gate, int32_t look, const int32_t* copies,
+                       int32_t count) {
+  return whole([&] {
+    static_cast<Engine*>(to)->pointer = {query, key, gate, look, std::vector<int32_t>(copies, copies + count)};
+  });
+}
+
 // Every source from its first token to its last, by as many workers as are wished for.
 void* regard_search(const void* from, const int32_t* ids, const int32_t* offsets, const int32_t* limits,
                     const float* states, int32_t count, const Wish* wish) {
@@ -1153,7 +1267,10 @@ int32_t regard_step(void* from, const int32_t* index, const int32_t* tokens, int
   return whole([&] {
     Machine& machine = static_cast<Session*>(from)->machine;
     machine.pick(std::vector<int>(index, index + count));
-    const float* made = machine.logits_of(machine.feed(tokens, count), count);
+    const float* states = machine.feed(tokens, count);
+    std::vector<const Source*> whose;
+    for (const Row& row : machine.rows) whose.push_back(row.source);
+    const float* made = machine.logits_of(states, whose);
     std::copy_n(made, size_t(count) * machine.vocabulary(), logits);
   });
 }

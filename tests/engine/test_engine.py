@@ -1,5 +1,7 @@
 """The engine beside the model it was made of, for every preset, on every kind of processor that this one can play."""
 
+import copy
+import math
 import signal
 from collections.abc import Callable
 from typing import Any
@@ -10,14 +12,16 @@ import torch
 
 from regard import config
 from regard.data.batch import pad
+from regard.data.tokens import END, SEPARATOR, UNKNOWN
 from regard.engine import engine as engine_module
 from regard.engine.engine import Engine, Sources, cores, engine
 from regard.engine.library import Library, library
 from regard.errors import RegardError, UsageError
 from regard.layers.rows import rows
+from regard.layers.scores import Distance, Score
 from regard.models.model import Model
 from regard.search.beam import beam
-from regard.search.rules import Rules, demands
+from regard.search.demands import Rules, demands
 from regard.search.write import Hypothesis, Sampling, greedy
 from regard.tasks.task import Item, Wish
 from regard.trained import Trained
@@ -26,6 +30,17 @@ found = library()
 pytestmark = pytest.mark.skipif(found is None, reason="the engine was not built: no C++ compiler at install")
 TEXTS = [name for name in config.presets() if name not in ("caption", "encoder", "bert", "xu2015")
          and not name[-1].isdigit()]  # fmt: skip
+COPYING = {  # every way to copy: a preset, and what is said beside it
+    "rnn-attention, copying": [],
+    "rnn-attention, feed, copying": ["decoder.context=feed", "decoder.cell=lstm", "decoder.layers=2"],
+    "rnn-attention, input, copying": ["decoder.context=input", "tokens.shared=true"],
+    "conv, copying": [],
+    "attention-encoder, copying": ["encoder.width=6"],  # another width than the decoder's
+    "transformer, copying": [],
+    "decoder, copying": [],
+    "decoder, rotary, copying": ["decoder.position=rotary", "embedding.tie_output=true"],
+}
+KINDS = [*TEXTS, *COPYING]
 CPU = torch.device("cpu")
 SmallModel = Callable[..., Trained]
 
@@ -44,6 +59,19 @@ def sources(model: Trained, count: int, seed: int = 0, longest: int = 11) -> lis
     return [(*draw.integers(7, size, draw.integers(1, longest)).tolist(), *last) for _ in range(count)]
 
 
+def model_of(small_model: SmallModel, kind: str) -> Trained:
+    """A preset, or one that copies: with larger weights than it starts with, so that it points at some places."""
+    if kind not in COPYING:
+        return small_model(kind)
+    trained = small_model(kind.split(",")[0], "decoder.copy=true", *COPYING[kind])
+    assert trained.model.decoder is not None
+    assert trained.model.decoder.copy is not None
+    with torch.no_grad():
+        for weight in trained.model.decoder.copy.parameters():
+            weight.mul_(4)
+    return trained
+
+
 def padded(ids: list[tuple[int, ...]]) -> tuple[torch.Tensor, torch.Tensor]:
     source_BS = pad(ids)
     return source_BS, source_BS != 0
@@ -57,11 +85,11 @@ def written(hypotheses: list[list[Hypothesis]]) -> list[list[tuple[int, ...]]]:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("preset", TEXTS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_steps_give_the_model_s_logits_also_when_rows_are_picked(
-    small_model: SmallModel, preset: str, level: int
+    small_model: SmallModel, kind: str, level: int
 ) -> None:
-    trained = small_model(preset)
+    trained = model_of(small_model, kind)
     source_BS, mask_BS = padded(sources(trained, 5))
     made = Engine(trained.model, built(), level=level)
     draw = torch.Generator().manual_seed(0)
@@ -76,9 +104,9 @@ def test_steps_give_the_model_s_logits_also_when_rows_are_picked(
 
 
 @pytest.mark.parametrize("width", [1, 2, 5])
-@pytest.mark.parametrize("preset", TEXTS)
-def test_whole_searches_find_what_the_searches_in_python_find(small_model: SmallModel, preset: str, width: int) -> None:
-    trained = small_model(preset)
+@pytest.mark.parametrize("kind", KINDS)
+def test_whole_searches_find_what_the_searches_in_python_find(small_model: SmallModel, kind: str, width: int) -> None:
+    trained = model_of(small_model, kind)
     source_BS, mask_BS = padded(sources(trained, 9))
     made = engine(trained.model)
     assert isinstance(made, Engine)
@@ -95,9 +123,9 @@ def test_whole_searches_find_what_the_searches_in_python_find(small_model: Small
             assert [each.score for each in a] == sorted((each.score for each in a), reverse=True)
 
 
-@pytest.mark.parametrize("preset", TEXTS)
-def test_greedy_search_writes_what_the_model_writes(small_model: SmallModel, preset: str) -> None:
-    trained = small_model(preset)
+@pytest.mark.parametrize("kind", KINDS)
+def test_greedy_search_writes_what_the_model_writes(small_model: SmallModel, kind: str) -> None:
+    trained = model_of(small_model, kind)
     source_BS, mask_BS = padded(sources(trained, 9))
     demand, rules = demands([10] * 9, None, CPU), Rules(first=trained.task.first)  # type: ignore[attr-defined]
     made = engine(trained.model)
@@ -108,13 +136,49 @@ def test_greedy_search_writes_what_the_model_writes(small_model: SmallModel, pre
     assert [each[0].tokens for each in ours] == [each.tokens for each in expected]
 
 
+@pytest.mark.parametrize("kind", COPYING)
+def test_what_copies_writes_what_the_model_writes_in_every_batch(small_model: SmallModel, kind: str) -> None:
+    trained = model_of(small_model, kind)
+    made = engine(trained.model)
+    assert isinstance(made, Engine)
+    ids = [*sources(trained, 8), (UNKNOWN, END), (END,)]  # of the last two nothing can be copied
+    for width in (1, 4):
+        rules = Rules(first=trained.task.first)  # type: ignore[attr-defined]
+        with torch.inference_mode():
+            theirs = beam(trained.model.step, trained.model.reading(*padded(ids)), demands([9] * 10, None, CPU), width,
+                          rules, 1.0)  # fmt: skip
+        for size in (1, 3, 10):
+            ours = made.search(Sources.of_ids(made, ids), demands([9] * 10, None, CPU), rules, width, size, 1.0)
+            assert written(ours) == written(theirs)
+            for a, b in zip(ours, theirs, strict=True):
+                logs = [log for each in b for log in each.log_probabilities]
+                assert [log for each in a for log in each.log_probabilities] == pytest.approx(logs, abs=2e-5, rel=1e-4)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("kind", COPYING)
+def test_where_nothing_can_be_copied_all_is_written(small_model: SmallModel, kind: str, level: int) -> None:
+    trained = model_of(small_model, kind)
+    plain = copy.deepcopy(trained.model)
+    assert plain.decoder is not None
+    plain.decoder.copy = None
+    made, without = Engine(trained.model, built(), level=level), Engine(plain, built(), level=level)
+    source_BS, mask_BS = padded([(UNKNOWN, SEPARATOR, END), (UNKNOWN, 8, END), (END,)])
+    first_R = torch.tensor([trained.task.first] * 3)  # type: ignore[attr-defined]
+    log_RV, _ = made.step(first_R, made.reading(source_BS, mask_BS))
+    alone_RV = without.step(first_R, without.reading(source_BS, mask_BS))[0].log_softmax(-1)
+    torch.testing.assert_close(log_RV[[0, 2]], alone_RV[[0, 2]], atol=2e-6, rtol=1e-6)
+    copied = trained.model.decoder.copy.copies[8]  # type: ignore[union-attr]
+    assert (log_RV[1] > alone_RV[1] + 1e-3).nonzero().flatten().tolist() == [int(copied)]
+
+
 # ── in every company ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.mark.parametrize("precision", ["fp32", "int8"])
-@pytest.mark.parametrize("preset", [*TEXTS, "caption", "encoder"])
+@pytest.mark.parametrize("preset", [*KINDS, "caption", "encoder"])
 def test_batch_order_and_batch_mates_change_no_bit(small_model: SmallModel, preset: str, precision: str) -> None:
-    trained = small_model(preset)
+    trained = model_of(small_model, preset)
     made = engine(trained.model, precision)
     assert isinstance(made, Engine)
     draw = np.random.default_rng(1)
@@ -202,12 +266,26 @@ def test_int8_is_near_fp32(copy_model: Trained) -> None:
 # ── where it ends ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_numbers_that_have_gone_do_not_hold_a_search_up(small_model: SmallModel) -> None:
-    trained = small_model("transformer")
+@pytest.mark.parametrize("kind", ["transformer", *COPYING])
+def test_numbers_that_have_gone_do_not_hold_a_search_up(small_model: SmallModel, kind: str) -> None:
+    trained = model_of(small_model, kind)
     with torch.no_grad():
         trained.model.output.weight.fill_(torch.nan)
     answers = trained.task.answer(engine(trained.model), [Item((8, 9, 2), ())], Wish(beam=3), [0])
     assert len(answers) == 1
+
+
+@pytest.mark.parametrize("gate", [-math.inf, -1e4, 1e4, math.inf, math.nan])
+def test_a_gate_may_be_as_sure_as_it_likes(small_model: SmallModel, gate: float) -> None:
+    trained = model_of(small_model, "rnn-attention, copying")
+    with torch.no_grad():
+        trained.model.decoder.copy.gate.bias.fill_(gate)  # type: ignore[union-attr]
+    items = [Item(ids, ()) for ids in [*sources(trained, 4), (UNKNOWN, END)]]
+    for wish in (Wish(), Wish(beam=3), Wish(beam=3, min_length=2)):
+        ours, theirs = (
+            trained.task.answer(each, items, wish, range(5)) for each in (engine(trained.model), trained.model)
+        )
+        assert [answer.tokens for answer in ours] == [answer.tokens for answer in theirs]
 
 
 def test_learned_positions_end_with_the_same_words(small_model: SmallModel) -> None:
@@ -336,10 +414,14 @@ def test_what_a_subclass_does_is_left_to_torch(small_model: SmallModel) -> None:
     assert isinstance(engine(trained.model), Model)
 
 
-@pytest.mark.parametrize("preset", ["rnn-attention", "decoder"])
-def test_what_copies_is_left_to_torch(small_model: SmallModel, preset: str) -> None:
-    trained = small_model(preset, "decoder.copy=true")
+def test_a_copy_head_of_one_s_own_is_left_to_torch(small_model: SmallModel) -> None:
+    trained = small_model("rnn-attention", "decoder.copy=true")
+    assert isinstance(engine(trained.model), Engine)
+    pointer = trained.model.decoder.copy  # type: ignore[union-attr]
+    pointer.score = Distance(8)
     assert engine(trained.model) is trained.model
-    with pytest.warns(UserWarning, match="a copy head"):
-        assert engine(trained.model, "int8") is trained.model
-    assert [answer.text for answer in trained.run(["abcd", "ab"], beam=3)]
+    pointer.score = Score()
+    pointer.copies = pointer.copies + len(trained.model.output.weight)
+    assert engine(trained.model) is trained.model
+    pointer.copies = torch.zeros(3, dtype=torch.long)
+    assert engine(trained.model) is trained.model
