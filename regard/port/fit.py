@@ -12,7 +12,7 @@ from regard.config import AttentionBlocks, AttentionDecoder, AttentionEncoder
 from regard.data.tokens import SPECIALS
 from regard.errors import UsageError
 from regard.layers.positions import Learned, Position
-from regard.search.rules import Rules
+from regard.search.demands import Rules
 from regard.trained import Trained
 
 LEAST_POSITIONS = 1024  # a table of waves reaches as far as this at least; it costs nothing to be generous

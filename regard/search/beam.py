@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from regard.data.tokens import END
 from regard.layers.rows import rows
-from regard.search.rules import Demands, Rules, followed, log_probabilities, obey
+from regard.search.demands import Demands, Rules, followed, log_probabilities, obey
 from regard.search.write import Hypothesis, Step, hypothesis, normalise
 from regard.stop import go_on
 

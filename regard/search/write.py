@@ -11,7 +11,7 @@ from regard.data.batch import mix, pad
 from regard.data.tokens import END
 from regard.errors import UsageError
 from regard.layers.rows import rows
-from regard.search.rules import Demands, Rules, followed, log_probabilities, obey
+from regard.search.demands import Demands, Rules, followed, log_probabilities, obey
 from regard.stop import go_on
 
 HOTTEST = 1e4  # a temperature at which all tokens are as good as equal

@@ -28,7 +28,7 @@ from regard.score import Metric, perplexity
 from regard.score.intervals import Bootstrap, percentile_interval
 from regard.score.tallies import Statistics
 from regard.search.beam import Live
-from regard.search.rules import Demands, Rules
+from regard.search.demands import Demands, Rules
 from regard.search.write import Hypothesis, Sampling, hypothesis
 from regard.tasks.loss import NOTHING_JUDGED, Judged, judged, token_loss
 from regard.tasks.task import Answer, Evaluation, Foresight, Item, Loss, Token, Wish, runs

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from regard.data.tokens import END, SPECIALS, UNKNOWN
 from regard.search.beam import Source, beam
-from regard.search.rules import Demands, Rules, demands
+from regard.search.demands import Demands, Rules, demands
 from regard.search.write import Hypothesis, Sampling, greedy, hypothesis, sample
 from regard.search.write import given as score_given
 

@@ -17,9 +17,9 @@ from regard.errors import UsageError
 from regard.search import beam as beam_module
 from regard.search.beam import beam, shared_out
 from regard.search.constrain import FIRST, NOWHERE, Bytes, Constraint, Spellings, constraint, spellings
+from regard.search.demands import Demands, Rules, demands
 from regard.search.languages import Both, Choices, Language, Phrases
 from regard.search.pattern import Pattern
-from regard.search.rules import Demands, Rules, demands
 from regard.search.write import Hypothesis, Sampling, greedy, sample
 
 A, B, C, D = range(len(SPECIALS), len(SPECIALS) + 4)

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from regard.data.tokens import END, SEPARATOR, SPECIALS, START, UNKNOWN
-from regard.search.rules import Demands, Rules, demands
+from regard.search.demands import Demands, Rules, demands
 from regard.search.write import Hypothesis, Sampling, draw, given, greedy, narrow, normalise, sample
 
 A, B, C, D = range(len(SPECIALS), len(SPECIALS) + 4)

@@ -204,7 +204,7 @@ WORDS = ["task=extract", "data.source=context,question", "data.target=answer", "
 
 @pytest.mark.no_shapes
 def test_it_learns_saves_loads_and_scores(tmp_path: Path) -> None:
-    settings = [*WORDS, "encoder.width=32", "encoder.embedding=16", "train.steps=60", "train.learning_rate=0.01",
+    settings = [*WORDS, "encoder.width=32", "encoder.embedding=16", "train.steps=100", "train.learning_rate=0.01",
                 "train.warmup=10", "train.tokens_per_batch=640", "train.validate_steps=1000"]  # fmt: skip
     model = regard.train(
         write(tmp_path / "train.tsv", rows(600)), out=tmp_path / "model", preset="rnn", settings=settings

@@ -22,14 +22,14 @@ from regard.errors import ConfigError, DataError
 from regard.filter import Ask, Filter
 from regard.lab.laws import laws
 from regard.models.build import build
-from regard.search.rules import Rules
+from regard.search.demands import Rules
 from regard.search.write import Sampling
 from regard.tasks.generate import Generate, page, text_of
 from regard.tasks.task import Item, Wish
 from regard.tasks.transduce import Transduce
 from regard.trained import Trained
 from regard.training.prepare import prepare
-from regard.training.run import resume, train
+from regard.training.run import Call, resume, train
 
 TEXT = "abcdefgh\n" * 200
 BODIES = {
@@ -330,7 +330,7 @@ def test_killed_and_resumed_is_the_same(
     more = ["decoder.dropout=0.2", "train.steps=20", "train.checkpoint_steps=5", "train.validate_steps=10",
             "train.tokens_per_batch=264"]  # fmt: skip
     c = config.resolve(preset, None, words(preset, *QUICK, *more))
-    train(c, str(book), None, tmp_path / "whole", quiet=True)
+    train(c, str(book), None, tmp_path / "whole", Call(quiet=True))
     told = regard.training.run.Report.step  # type: ignore[attr-defined]
 
     def report(self: Any, at: int, *rest: Any) -> None:
@@ -341,7 +341,7 @@ def test_killed_and_resumed_is_the_same(
     with monkeypatch.context() as patch:
         patch.setattr(regard.training.run.Report, "step", report)  # type: ignore[attr-defined]
         with pytest.raises(regard.errors.Interrupted):
-            train(c, str(book), None, tmp_path / "broken", quiet=True)
+            train(c, str(book), None, tmp_path / "broken", Call(quiet=True))
     resume(tmp_path / "broken", quiet=True)
     for name in ("model.safetensors", "metrics.jsonl"):
         assert (tmp_path / "broken" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes(), name

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from regard.data.tokens import CLASS, END, MASK, PAD, SEPARATOR, SPECIALS, START, UNKNOWN
 from regard.layers.rows import rows
-from regard.search.rules import NOTHING, Demands, Rules, demands, obey
+from regard.search.demands import NOTHING, Demands, Rules, demands, obey
 
 A, B, C, D = range(len(SPECIALS), len(SPECIALS) + 4)
 VOCABULARY = len(SPECIALS) + 4
