@@ -16,6 +16,7 @@ from regard.search.write import Sampling
 from regard.tasks.task import Answer, Evaluation, Wish
 from regard.trained import Trained
 from regard.training.home import finished
+from regard.training.run import Call, Given
 from regard.training.run import resume as resume_training
 from regard.training.run import train as run_training
 from regard.training.transfer import read_body
@@ -49,7 +50,7 @@ def train(
         asked = Asked(str(path), to, preset, config_file, tuple(words), body, out, force, quiet)
         return tuned(asked)[0]
     made = configured(str(path), preset, config_file, words, None if body is None else body.resolve)
-    trained, _ = run_training(made.config, str(path), to, out, force, quiet, notes=made.why, body=body)
+    trained, _ = run_training(made.config, str(path), to, out, Call(force, quiet), Given(made.why, body))
     return trained
 
 

@@ -564,8 +564,9 @@ def compare(
 ) -> None:
     """Presets side by side on one file, honestly.
 
-    Same split, same tokens, same budget. A table here, compare.html and compare.json in the folder; every run is a
-    model in it, PRESET-SEED. What has finished there is not trained again, and what was interrupted goes on.
+    Same split, same tokens, same budget. A table here; compare.html, compare.json and by-length.svg in the folder;
+    every run is a model in it, PRESET-SEED. What has finished there is not trained again, and what was interrupted goes
+    on.
 
     \b
     regard compare dates.tsv dates-test.tsv --presets rnn,rnn-attention,transformer -o ladder
@@ -749,11 +750,12 @@ Scored = tuple[str, "Evaluation | None"]  # a task, and scores
 def trained(said: Said, valid: str | None, out: str, force: bool, quiet: bool) -> Scored:
     """One run with what was said, guessed and chosen."""
     made, body = configured(*said)
+    from regard.training.run import Call, Given
     from regard.training.run import train as run_training
     from regard.training.stop import process_seconds
 
-    command, why, spent = "regard " + shlex.join(sys.argv[1:]), made.why, process_seconds()
-    _, found = run_training(made.config, said[0], valid, out, force, quiet, command, why, body, spent=spent)
+    call = Call(force, quiet, "regard " + shlex.join(sys.argv[1:]), process_seconds())
+    _, found = run_training(made.config, said[0], valid, out, call, Given(made.why, body))
     return made.config.task, found
 
 

@@ -54,11 +54,14 @@ IDLE = (
     ("search", ("beam", "length_penalty", "length_ratio", "length_extra"), READING, "nothing is searched for"),
     ("search", ("length_ratio", "length_extra"), ("generate",), "there is no source that could be so much longer"),
     ("fill", ("share", "mask", "random"), tuple(task for task in TASKS if task != "fill"), "no token is hidden"),
+    ("train", ("agreement",), (*READING, "generate"), "no source is turned into a target twice"),
     ("tokens", ("target", "target_size", "shared"), READING, "no target is written"),
     ("tokens", ("source",), ("generate", "caption"), "there is no source of tokens"),
     ("data", ("max_source",), ("generate", "caption"), "there is no source of tokens"),
     ("data", ("max_target",), ("fill", "classify"), "there is no target of tokens"),
 )
+
+WORDS = ("literal_error", "union_tag_invalid")  # what pydantic calls a word that is none of those expected
 
 # Kinds of tokens that cut a text in a like way, so that many are the same on both sides.
 ALIKE = {"characters": "characters", "bytes": "characters", "words": "words", "bpe": "subwords", "unigram": "subwords",
@@ -337,6 +340,7 @@ class Embedding(Section):
     tie_source: bool = False  # source and target share one table
     tie_output: bool = False  # the output layer is the target's table
     dropout: Share = 0.0
+    token_dropout: Share = 0.0  # how often, in training, a token is not seen at all: its whole vector is dropped
     characters: Positive = 32  # spelled words: width of the vectors of characters
     word_dropout: Share = 0.1  # spelled words: how often, in training, only the characters tell a word
 
@@ -390,6 +394,7 @@ class Train(Section):
     beta2: Share = 0.98
     clip: Annotated[float, Field(gt=0.0)] = 1.0  # greatest norm of the gradient
     label_smoothing: Share = 0.0
+    agreement: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0  # that two passes, each with other dropout, say the same
     forcing: Probability = 1.0  # how often a decoder is fed the true token rather than its own; 0 = free running
     forcing_end: Probability | None = None  # where `forcing` has come by the last step; none = it stays
     validate_steps: Positive = 250
@@ -401,7 +406,7 @@ class Train(Section):
     average: Annotated[int, Field(ge=0)] = 0  # last checkpoints whose mean is tried at the end; 0 = none
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0  # learning rate × this for each layer below the top
     freeze: bool = False  # what was taken from another model does not change
-    precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto = bf16 where the processor computes it natively
+    precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto = bf16 for large models where it is native
     device: str = "auto"
     threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # none = one for a small model, else all cores
     tensorboard: bool = False  # write the logs as events for TensorBoard too
@@ -873,6 +878,16 @@ def check_tree(tree: Tree, where: str) -> Config:
         raise ConfigError(explain(error, where)) from None
 
 
+def refuse_words(said: Tree, where: str) -> None:
+    """Refuses a word that is none of those a setting may have, whatever else is said, guessed or chosen."""
+    try:
+        Config.model_validate(said)
+    except ValidationError as error:
+        wrong = [explain_one(dict(e)) for e in error.errors(include_url=False) if e["type"] in WORDS]
+        if wrong:
+            raise ConfigError("\n".join(f"{where}: {problem}" for problem in wrong)) from None
+
+
 def explain(error: ValidationError, where: str) -> str:
     """At most three lines of what is wrong with a config, each with the place and the nearest right name."""
     problems = [explain_one(dict(e)) for e in error.errors(include_url=False)]
@@ -900,7 +915,8 @@ def explain_one(e: Tree) -> str:
             return str(e["ctx"]["error"])
         case "literal_error":
             expected = [str(word).strip("'") for word in e["ctx"]["expected"].replace(" or ", ", ").split(", ")]
-            return f"{name}: found {e['input']!r}{nearest(str(e['input']), expected)}; expected {', '.join(expected)}"
+            listed = ", ".join(expected)
+            return f"{name}: found {e['input']!r}{nearest(str(e['input']), expected)}; expected one of {listed}"
         case _:
             return f"{name}: found {e['input']!r}; {e['msg'][0].lower()}{e['msg'][1:]}"
 
@@ -916,5 +932,5 @@ def fields_at(path: list[str]) -> set[str]:
 
 def nearest(name: str, names: Any, path: list[str] | None = None) -> str:
     """` (did you mean x?)` when some known name is close, else nothing."""
-    close = get_close_matches(name, list(names), n=1, cutoff=0.5)
+    close = get_close_matches(name, list(names), n=1, cutoff=0.6)
     return f" (did you mean {'.'.join([*(path or []), close[0]])}?)" if close else ""

@@ -162,7 +162,12 @@ def test_wrong_value_says_where_what_and_what_was_expected(word: str, expected: 
 def test_wrong_word_names_the_nearest_and_lists_all(word: str, nearest: str, expected: str) -> None:
     name, _, found = word.partition("=")
     message = message_of(tree_with({}, word))
-    assert message == f"x.toml: {name}: found {found!r} (did you mean {nearest}?); expected {expected}"
+    assert message == f"x.toml: {name}: found {found!r} (did you mean {nearest}?); expected one of {expected}"
+
+
+def test_a_word_that_is_near_to_none_is_told_what_there_is() -> None:
+    message = message_of(tree_with({}, "tokens.target=letters"))
+    assert message == "x.toml: tokens.target: found 'letters'; expected one of characters, bytes, words, bpe, unigram"
 
 
 # ── contradictions ───────────────────────────────────────────────────────────────────────────────────────────────────

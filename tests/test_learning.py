@@ -22,7 +22,7 @@ from regard.search.write import Sampling
 from regard.tasks.task import Evaluation, Wish
 from regard.trained import Trained
 from regard.training.prepare import prepare
-from regard.training.run import train
+from regard.training.run import Call, train
 
 Pair = tuple[str, ...]
 Files = tuple[str, str]  # to learn from, and to be judged by
@@ -104,7 +104,7 @@ def reversals() -> list[Pair]:
 def test_text_presets_learn_to_reverse(preset: str, steps: int, rate: float, bar: float, tmp_path: Path) -> None:
     files = write_rows(tmp_path, reversals()[:3750], reversals()[3750:])
     c = settings(preset, steps, rate, tokens=400)
-    trained, found = train(c, *files, quiet=True)
+    trained, found = train(c, *files, call=Call(quiet=True))
     before = untrained(c, files)
     assert found.metrics["exact"].value >= bar
     assert before.metrics["exact"].value < 2.0
@@ -144,7 +144,9 @@ def blind_accuracy(train_rows: Sequence[Pair], valid_rows: Sequence[Pair]) -> fl
 @pytest.mark.parametrize(("preset", "steps", "rate", "bar"), DATES, ids=[case[0] for case in DATES])
 def test_text_presets_learn_to_read_dates(preset: str, steps: int, rate: float, bar: float, tmp_path: Path) -> None:
     rows = short_dates(9000, "train"), short_dates(700, "valid")
-    found = train(settings(preset, steps, rate, tokens=500, warmup=50), *write_rows(tmp_path, *rows), quiet=True)[1]
+    found = train(
+        settings(preset, steps, rate, tokens=500, warmup=50), *write_rows(tmp_path, *rows), call=Call(quiet=True)
+    )[1]
     assert blind_accuracy(*rows) < bar - 8.0
     assert found.facts["token_accuracy_forced"] >= bar
     assert found.facts["token_accuracy_free"] > blind_accuracy(*rows)
@@ -159,7 +161,7 @@ def test_the_encoder_learns_to_fill_dates(tmp_path: Path) -> None:
              for count, part in ((4000, "train"), (300, "valid"))]  # fmt: skip
     files = write_rows(tmp_path, *parts)
     c = settings("encoder", 250, 0.005, tokens=1000)
-    trained, found = train(c, *files, quiet=True)
+    trained, found = train(c, *files, call=Call(quiet=True))
     assert found.metrics["accuracy"].value >= 48.0
     assert untrained(c, files).metrics["accuracy"].value < 10.0
     assert [answer.text for answer in trained.run(["2018[mask]05-12", "2018-05[mask]12"])] == ["2018-05-12"] * 2
@@ -180,7 +182,7 @@ def test_the_caption_preset_learns_to_name_shapes(tmp_path: Path) -> None:
     """Whole sentences, where guessing finds one in 540; nine words of ten."""
     files = write_pictures(tmp_path, "train", 4000, "train"), write_pictures(tmp_path, "valid", 300, "valid")
     c = settings("caption", 600, 0.008, tokens=400)
-    found = train(c, *files, quiet=True)[1]
+    found = train(c, *files, call=Call(quiet=True))[1]
     assert found.metrics["exact"].value >= 12.0
     assert found.facts["token_accuracy_free"] >= 80.0
     before = untrained(c, files)
@@ -217,7 +219,7 @@ def test_what_no_target_had_is_copied(preset: str, steps: int, bar: float, tmp_p
     found = {}
     for copy in (True, False):
         c = config.check_tree(config.lay(words, {"decoder": {"copy": copy}}), "test")
-        trained, found[copy] = train(c, *files, quiet=True)
+        trained, found[copy] = train(c, *files, call=Call(quiet=True))
         if copy:
             answers_as_always(trained, tmp_path / "model")
     assert found[True].metrics["exact"].value >= bar

@@ -55,11 +55,54 @@ def test_each_side_has_its_tokens(source: Side, target: Side, kinds: tuple[str, 
     assert (len(chosen.words) == 3) == ("bpe" in kinds)
 
 
+def test_sources_that_are_only_changed_are_letters() -> None:
+    short = replace(PROSE, characters=40)
+    assert case(short, short, copied=0.8).kinds == ("characters", "characters")
+    assert case(short, short, copied=0.34).kinds == ("bpe", "bpe")
+    assert case(replace(PROSE, characters=300), short, copied=0.8).kinds == ("bpe", "bpe")
+
+
 @pytest.mark.parametrize(("source", "target", "kind"), [(LETTERS, SYMBOLS, "characters"), (PROSE, LETTERS, "bpe")])
 def test_one_vocabulary_holds_one_kind(source: Side, target: Side, kind: str) -> None:
     words = rules.tokens(replace(case(source, target), ground={"shared": True})).words
     assert words[:2] == (f"tokens.source={kind}", f"tokens.target={kind}")
     assert config.resolve("decoder", None, [*words]).tokens.shared
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "said", "kinds"),
+    [
+        (LETTERS, SYMBOLS, {}, ("characters", "characters")),
+        (PROSE, LETTERS, {}, ("bpe", "bpe")),
+        (CHINESE, PROSE, {}, ("bpe", "bpe")),
+        (SYMBOLS, SYMBOLS, {}, ("words", "words")),
+        (PROSE, LETTERS, {"target": "characters"}, ("characters", "characters")),
+        (PROSE, LETTERS, {"source": "words"}, ("words", "words")),
+        (PROSE, LETTERS, {"source": "bytes", "target": "characters"}, ("bytes", "characters")),
+    ],
+)
+def test_what_is_to_be_copied_is_one_kind(
+    source: Side, target: Side, said: config.Tree, kinds: tuple[str, str]
+) -> None:
+    at_hand = case(source, target, said={"decoder": {"copy": True}, "tokens": said})
+    assert at_hand.kinds == kinds
+    chosen = [*rules.choices(at_hand)]
+    words = [word for each in chosen for word in each.words]
+    preset = next(each.preset for each in chosen if each.preset)
+    assert config.resolve(preset, None, [*words, "decoder.copy=true"]).copies
+
+
+def test_copying_can_be_asked_for_where_the_sides_would_differ(write: Write) -> None:
+    path = write("x.tsv", "".join(f"wo{i}rd\tW O R{i % 7} D\n" for i in range(60)))
+    apart = configured(path, None, None, []).config.tokens
+    assert apart.source != apart.target
+    for preset in (None, "transformer"):
+        made = configured(path, preset, None, ["decoder.copy=true"]).config
+        assert made.copies
+        assert made.tokens.source == made.tokens.target == "characters"
+    for kind in ("spelled", "sentences"):  # no target is written in these, and it is told why nothing can be copied
+        with pytest.raises(ConfigError, match=r"decoder\.copy"):
+            configured(path, None, None, [f"tokens.source={kind}", "decoder.copy=true"])
 
 
 @pytest.mark.parametrize(
@@ -126,7 +169,7 @@ def test_a_transformer_needs_data_and_time() -> None:
         found = rules.size(case(PROSE, PROSE, pairs, said={"train": {"minutes": minutes}}))
         return found.preset, found.width
 
-    assert chosen(500, 600) == ("rnn-attention", 128)
+    assert chosen(500, 600) == ("rnn-attention", 256)
     assert chosen(5000, 600) == ("rnn-attention", 256)
     assert chosen(30_000, 1) == ("rnn-attention", 256)
     assert chosen(30_000, 20) == ("transformer", 128)
@@ -196,6 +239,16 @@ def test_an_encoder_of_another_kind_leaves_the_choice_of_a_body_to_who_said_it(d
     assert (made.encoder.kind, made.decoder.kind) == ("convolutional", "recurrent")
 
 
+@pytest.mark.parametrize("words", [[], ["decoder.layers=1", "train.steps=3"], ["train.minutes=1"]])
+@pytest.mark.parametrize("task", [[], ["task=classify"], ["task=generate", "data.source=1"]])
+def test_no_encoder_is_a_decoder_alone(write: Write, words: list[str], task: list[str]) -> None:
+    letters = write("letters.tsv", "".join(f"wo{i}rd\tW O R{i % 7} D\n" for i in range(60)))
+    for path in (prose(write), letters):
+        made = configured(path, None, None, ["encoder.kind=none", *words, *task])
+        assert made.config == configured(path, "decoder", None, [*words, *task]).config
+        assert any(line.startswith(f"{CHOSEN}preset decoder: ") for line in made.why)
+
+
 def test_few_pairs_are_told_honestly(write: Write) -> None:
     made = configured(write("x.tsv", "".join(f"a{i}\tb{i}\n" for i in range(40))), None, None, [])
     assert any(line.startswith(f"{HONEST}40 pairs are few") for line in made.why)
@@ -210,7 +263,18 @@ def test_other_tasks_have_no_rules(write: Write) -> None:
     rows = "".join(f"x{i}\t{'ab'[i % 2]}\n" for i in range(100))
     made = configured(write("x.tsv", rows), None, None, [])
     assert made.config.task == "classify"
-    assert not any(line.startswith(CHOSEN) for line in made.why)
+    assert not rules.reasons(made.why.choices)
+
+
+def test_what_is_guessed_is_kept_apart_from_what_is_chosen(dates: str, write: Write) -> None:
+    made = configured(dates, None, None, []).why
+    assert [line.split(":")[0] for line in made.guesses] == ["task transduce"]
+    assert [*made] == [*made.guesses, *rules.reasons(made.choices)]
+    assert sum(each.settles("tokens.source") for each in made.choices) == 1
+    few = configured(write("x.tsv", "".join(f"a{i}\tb{i}\n" for i in range(40))), None, None, []).why
+    assert [each.line for each in few.choices if each.why and not each.words] == [
+        line for line in few if line.startswith(HONEST)
+    ]
 
 
 def prose(write: Write, pairs: int = 60) -> str:
@@ -239,6 +303,17 @@ def test_what_is_said_never_clashes_with_what_is_chosen(write: Write, words: lis
 def test_what_is_no_setting_is_told(write: Write, word: str) -> None:
     with pytest.raises(ConfigError, match=word.partition("=")[0].partition(".")[0]):
         configured(prose(write), None, None, [word])
+
+
+@pytest.mark.parametrize(
+    "word", ["tokens.source=letters", "train.schedule=linear", "encoder.kind=rekurrent", "task=translate"]
+)
+def test_a_mistyped_word_is_told_without_what_was_guessed(write: Write, word: str) -> None:
+    with pytest.raises(ConfigError, match=word.partition("=")[0]) as caught:
+        configured(prose(write), None, None, [word])
+    assert "one of" in str(caught.value)
+    assert "guessed" not in str(caught.value)
+    assert "chosen" not in str(caught.value)
 
 
 @pytest.mark.parametrize("preset", config.presets())

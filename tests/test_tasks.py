@@ -17,7 +17,7 @@ from regard.data import builtin
 from regard.data.builtin import requests
 from regard.lab.laws import laws
 from regard.tasks.task import Evaluation
-from regard.training.run import train
+from regard.training.run import Call, train
 
 ENCODERS = ("rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "encoder")
 READERS = (*ENCODERS, "rnn-single", "decoder")
@@ -108,7 +108,7 @@ def test_every_task_is_learnt_by_every_preset_that_makes_sense(
 ) -> None:
     toy = TOYS[task]
     data, valid = map(str, files[toy.data])
-    trained, found = train(settings(task, preset), data, valid, tmp_path / "model", quiet=True)
+    trained, found = train(settings(task, preset), data, valid, tmp_path / "model", Call(quiet=True))
     assert found is not None
     reached = value(found, toy.score)
     sign = -1 if "loss" in toy.score else 1

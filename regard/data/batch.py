@@ -1,7 +1,7 @@
 """Token ids in, padded batches out; which examples meet in a batch is a pure function of (seed, epoch)."""
 
 import hashlib
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -29,24 +29,25 @@ class Batch:
     index: tuple[int, ...] = ()  # numbers of the examples
 
     def to(self, device: torch.device) -> "Batch":
-        mask, target = self.source_mask_BS, self.target_BT
-        return Batch(
-            self.source.to(device),
-            None if mask is None else mask.to(device),
-            None if target is None else target.to(device),
-            self.label_BT.to(device),
-            self.index,
-        )
+        return self.mapped(lambda tensor: tensor.to(device), self.index)
 
     def part(self, start: int, stop: int) -> "Batch":
         """Some of its rows, as wide as they were."""
+        return self.mapped(lambda tensor: tensor[start:stop], self.index[start:stop])
+
+    def twice(self) -> "Batch":
+        """All its rows, and all of them again."""
+        return self.mapped(lambda tensor: torch.cat([tensor, tensor]), (*self.index, *self.index))
+
+    def mapped(self, act: Callable[[Tensor], Tensor], index: tuple[int, ...]) -> "Batch":
+        """The same with every tensor as `act` makes it."""
         mask, target = self.source_mask_BS, self.target_BT
         return Batch(
-            self.source[start:stop],
-            None if mask is None else mask[start:stop],
-            None if target is None else target[start:stop],
-            self.label_BT[start:stop],
-            self.index[start:stop],
+            act(self.source),
+            None if mask is None else act(mask),
+            None if target is None else act(target),
+            act(self.label_BT),
+            index,
         )
 
     def idle(self) -> "Batch":

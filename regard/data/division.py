@@ -6,8 +6,8 @@ import heapq
 
 from regard.errors import DataError
 
-HELD_OUT = 0.05  # of the sources, where no validation file is given …
-FEWEST, MOST = 50, 1000  # … but within these bounds, and never more than a fifth
+HELD_OUT = 0.1  # of the sources, where no validation file is given …
+FEWEST, MOST = 75, 1000  # … but within these bounds, and never more than a fifth
 ENOUGH = int(MOST / HELD_OUT) + 1  # different sources beyond which as many are held out, whatever their number
 
 

@@ -19,6 +19,7 @@ MOST = 200_000  # pairs that are counted
 LOOKED = 20_000  # of these, evenly spread, whose words are counted
 LONG = 4000  # characters of a text, beyond which its letters are known
 SELDOM = 3  # times: a word that came less often has hardly been seen
+AGAIN = 20  # times on average that a word comes which stands alone, and is one of a few answers
 RUN = 3  # characters whose return in a target counts as copied …
 PAIRS = 2000  # … in so many pairs
 
@@ -34,11 +35,13 @@ class Side:
     alphabet: int  # different characters
     vocabulary: int  # different words
     seldom: float  # of all words, the share of those that hardly came
+    often: float = 1.0  # times that a word came, on average
 
     @property
     def is_closed(self) -> bool:
-        """Whether words are symbols like letters: several a text, about as few kinds, none of them new."""
-        return self.words >= 2 and self.vocabulary <= 2 * self.alphabet and self.seldom <= 0.001
+        """Whether words are symbols like letters: about as few kinds, each seen again and again, hardly any new."""
+        again = self.words >= 2 or self.often >= AGAIN
+        return again and self.vocabulary <= 3 * self.alphabet and self.seldom <= 0.01
 
     @property
     def is_prose(self) -> bool:
@@ -77,7 +80,8 @@ class Tally:
         texts, total = len(self.lengths), self.words.total()
         seldom = sum(often for often in self.words.values() if often < SELDOM)
         return Side(sum(self.lengths) / texts, total / texts, nearly_most(self.lengths), nearly_most(self.counts),
-                    len(self.letters), len(self.words), seldom / max(1, total))  # fmt: skip
+                    len(self.letters), len(self.words), seldom / max(1, total),
+                    total / max(1, len(self.words)))  # fmt: skip
 
 
 def nearly_most(lengths: Sequence[int]) -> int:

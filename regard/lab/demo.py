@@ -7,7 +7,7 @@ from pathlib import Path
 from regard import config
 from regard.data import builtin
 from regard.errors import UsageError
-from regard.training.run import train
+from regard.training.run import Call, train
 from regard.view import terminal
 
 TRAIN, TEST = 10_000, 1_000
@@ -27,7 +27,8 @@ def demo(folder: Path, preset: str, words: list[str]) -> float:
     builtin.write("dates", TEST, test, part="test")
     say(f"{TRAIN} English dates in {data}, {TEST} others in {test}; no source is in both.")
     say("Training, scoring and looking take about a minute on two cores.\n")
-    trained, _ = train(c, str(data), None, folder / "model", force=True, command=f"regard demo --preset {preset}")
+    call = Call(force=True, command=f"regard demo --preset {preset}")
+    trained, _ = train(c, str(data), None, folder / "model", call)
     exact = trained.score(test).metrics["exact"]
     record = trained.look(EXAMPLE)
     print(f"\nexact match on {TEST} held-out dates: {exact.value:.2f} % ({exact.low:.2f} – {exact.high:.2f})")

@@ -19,14 +19,16 @@ Beside = tuple[Tensor, Tensor]  # for each row log g, and the logarithm of what 
 
 def chunked_loss(
     states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float,
-    beside: Beside | None = None,
+    beside: Beside | None = None, agreement: float = 0.0,
 ) -> Tensor:  # fmt: skip
     """Σ over the rows of the cross-entropy with a label that is smoothed towards the uniform distribution.
 
-    With something `beside` it, the softmax is one part of a mixture, and the label has the probability of both.
+    With something `beside` it, the softmax is one part of a mixture, and the label has the probability of both. With
+    `agreement` rows come in pairs, and so many times half of KL(p‖q) + KL(q‖p) is added for the softmax p of the first
+    and q of the second (R-Drop, Liang et al. 2021, https://arxiv.org/abs/2106.14448).
     """
     written_N, copied_N = (None, None) if beside is None else beside
-    given = (states_ND, weight_VD, bias_V, label_N, smoothing, written_N, copied_N)
+    given = (states_ND, weight_VD, bias_V, label_N, smoothing, agreement, written_N, copied_N)
     found: Tensor = ChunkedLoss.apply(*given)  # type: ignore[no-untyped-call]
     return found
 
@@ -37,14 +39,14 @@ class ChunkedLoss(Function):
     @staticmethod
     def forward(
         ctx: Any, states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float,
-        written_N: Tensor | None, copied_N: Tensor | None,
+        agreement: float, written_N: Tensor | None, copied_N: Tensor | None,
     ) -> Tensor:  # fmt: skip
         device = states_ND.device.type
         kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight_VD.dtype
         beside = None if written_N is None or copied_N is None else (written_N, copied_N)
         with torch.autocast(device, enabled=False):
             total, *gradients = total_and_gradients(
-                states_ND.to(kind), weight_VD.to(kind), bias_V.to(kind), label_N, smoothing, beside
+                states_ND.to(kind), weight_VD.to(kind), bias_V.to(kind), label_N, smoothing, beside, agreement
             )
         given = (states_ND, weight_VD, bias_V, *(beside or ()))
         ctx.save_for_backward(*(gradient.to(each.dtype) for gradient, each in zip(gradients, given, strict=True)))
@@ -57,12 +59,13 @@ class ChunkedLoss(Function):
         found = ctx.saved_tensors
         if factor.device.type != "cpu" or float(factor) != 1.0:
             found = tuple(gradient * factor for gradient in found)
-        return *found[:3], None, None, *(found[3:] or (None, None))
+        return *found[:3], None, None, None, *(found[3:] or (None, None))
 
 
 def total_and_gradients(
-    states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float, beside: Beside | None
-) -> tuple[Tensor, ...]:
+    states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float, beside: Beside | None,
+    agreement: float = 0.0,
+) -> tuple[Tensor, ...]:  # fmt: skip
     """With logits z, V of them, and ε the smoothing: loss = log Σ exp z − (1 − ε) z[label] − ε mean(z).
 
     Its gradient for z is softmax(z), less 1 − ε at the label, less ε/V everywhere. What is the same everywhere is never
@@ -83,9 +86,12 @@ def total_and_gradients(
 
     for start in range(0, len(label_N), count):
         rows = slice(start, start + count)
-        states, label = states_ND[rows], label_N[rows]
+        states, label = states_ND[rows], label_N[rows]  # pairs are never parted: the count is even
         z = torch.addmm(bias_V, states, weight_VD.t(), out=logits[: len(label)])
         p = torch.softmax(z, 1, exact, out=chances[: len(label)])
+        if agreement:
+            apart_RV, part = agreeing(z.to(exact).log_softmax(1), p)
+            total += agreement / 2 * part
         if beside is None:
             total += unsmoothed(z, p, label, smoothing)
         else:
@@ -93,6 +99,8 @@ def total_and_gradients(
             total += part
             pull_N[rows] *= share_R
             p *= (pull_N[rows] + smoothing)[:, None]
+        if agreement:
+            p.add_(apart_RV, alpha=agreement / 2)
         to_bias_V += p.sum(0)
         p.scatter_add_(1, label[:, None], -pull_N[rows, None])
         slope = p.to(weight_VD.dtype)
@@ -112,6 +120,18 @@ def total_and_gradients(
         to_bias_V -= share * len(label_N)
     found = (total.to(exact), to_states_ND, to_weight_VD, to_bias_V)
     return found if beside is None else (*found, -pull_N, pull_N - (1 - smoothing))
+
+
+def agreeing(log_RV: Tensor, p_RV: Tensor) -> tuple[Tensor, Tensor]:
+    """For pairs of rows p, q the gradient of Σ KL(p‖q) + KL(q‖p) for their logits, and that sum.
+
+    For the logits of p it is p · (log p/q − KL(p‖q)) + p − q.
+    """
+    logs, chances = (each.view(-1, 2, each.shape[1]) for each in (log_RV, p_RV))  # pairs, two, V
+    ratio = logs - logs.flip(1)
+    divergence = (chances * ratio).sum(2, keepdim=True)
+    slope = chances * (ratio - divergence) + chances - chances.flip(1)
+    return slope.view(p_RV.shape), divergence.sum(dtype=torch.float64)
 
 
 def unsmoothed(z_RV: Tensor, p_RV: Tensor, label_R: Tensor, smoothing: float) -> Tensor:

@@ -2,23 +2,32 @@
 
 import math
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 
 class Embedding(nn.Module):
-    """A table of vectors, scaled by the square root of their width so that positions do not drown them."""
+    """A table of vectors, scaled by the square root of their width so that positions do not drown them.
 
-    def __init__(self, vocabulary: int, width: int, scale: bool, dropout: nn.Module) -> None:
+    In training a share of `unseen` tokens has no vector at all (Gal & Ghahramani 2016): what they were is to be told by
+    the others.
+    """
+
+    def __init__(self, vocabulary: int, width: int, scale: bool, dropout: nn.Module, unseen: float = 0.0) -> None:
         super().__init__()
         self.table = nn.Embedding(vocabulary, width)
         self.scale = math.sqrt(width) if scale else 1.0
         self.dropout = dropout
+        self.unseen = unseen
         nn.init.normal_(self.table.weight, std=1 / math.sqrt(width))
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         vectors_BTD: Tensor = self.dropout(self.table(ids_BT) * self.scale)
-        return vectors_BTD
+        if not self.training or not self.unseen:
+            return vectors_BTD
+        seen_BT = torch.rand(ids_BT.shape, device=ids_BT.device) >= self.unseen
+        return vectors_BTD * seen_BT[..., None]
 
 
 class Output(nn.Module):

@@ -149,7 +149,7 @@ def side_width(side: config.Section) -> int:
 def embedding(c: config.Config, side: config.Section, vocabulary: int) -> Embedding:
     width = config.embedding_width(side)
     assert width is not None
-    return Embedding(vocabulary, width, c.embedding.scale, Dropout(c.embedding.dropout))
+    return Embedding(vocabulary, width, c.embedding.scale, Dropout(c.embedding.dropout), c.embedding.token_dropout)
 
 
 def spelled_words(c: config.Config, side: config.Section, vocabulary: int) -> Spelled:

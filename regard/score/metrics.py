@@ -107,7 +107,7 @@ def measure(name: str, statistics: Statistics, bootstrap: Bootstrap) -> Metric:
 
 def is_share(name: str) -> bool:
     """Whether a metric is a share of right ones, whose counts are (right, all)."""
-    return name in ("exact", "accuracy") or name.startswith("recall_at_")
+    return name in ("exact", "any", "accuracy") or name.startswith("recall_at_")
 
 
 def gather(
@@ -132,6 +132,23 @@ def gather_matches(outputs: Sequence[str], references: References) -> Statistics
     pairs = zip(outputs, references, strict=True)
     rows = np.array([[output in acceptable, 1] for output, acceptable in pairs], dtype=np.float64)
     return Statistics(rows, ratio, f"nrefs:{count_references(references)}|case:mixed|interval:wilson")
+
+
+def any_target(outputs: Sequence[str], sources: Sequence[Hashable], targets: Sequence[str]) -> dict[str, Statistics]:
+    """Where sources have several targets: each source counts once, and is right if its output is any of them.
+
+    Words with several pronunciations are judged so. Where no source has another target, there is nothing to tell.
+    """
+    acceptable: dict[Hashable, set[str]] = {}
+    for source, target in zip(sources, targets, strict=True):
+        acceptable.setdefault(source, set()).add(target)
+    if all(len(each) == 1 for each in acceptable.values()):
+        return {}
+    rows = np.zeros((len(outputs), 2))
+    for number, (output, source) in enumerate(zip(outputs, sources, strict=True)):
+        if (known := acceptable.pop(source, None)) is not None:
+            rows[number] = output in known, 1
+    return {"any": Statistics(rows, ratio, "sources once, any of their targets|case:mixed|interval:wilson")}
 
 
 def gather_edits(outputs: Sequence[str], references: References, bootstrap: Bootstrap, unit: str) -> Statistics:

@@ -22,33 +22,48 @@ ROWS = 1024  # positions whose logits exist at a time when nothing is learnt
 
 def token_loss(
     output: Output, states_BTD: Tensor, label_BT: Tensor, smoothing: float, first: int = 0,
-    copied: Copied | None = None,
+    copied: Copied | None = None, agreement: float = 0.0,
 ) -> Loss:  # fmt: skip
     """Cross-entropy over all labels that are not padding, smoothed towards the uniform distribution.
 
     What stands before `first` is never an answer and takes no part. Where tokens may be copied too, a label has the
-    probability of being written or copied, and what is written alone is smoothed.
+    probability of being written or copied, and what is written alone is smoothed. With `agreement` the second half of
+    the rows are the first ones again, and both are to say the same.
     """
-    real_N = (label_BT.flatten() != PAD).nonzero()[:, 0]
-    beside = None if copied is None else beside_labels(copied, label_BT)
+    real_N = in_pairs(label_BT) if agreement else (label_BT.flatten() != PAD).nonzero()[:, 0]
+    beside = None if copied is None else beside_labels(copied, label_BT, real_N)
     states_ND = states_BTD.flatten(0, 1).index_select(0, real_N)
     label_N = label_BT.flatten().index_select(0, real_N) - first
     if is_plain():
-        total = plain_loss(output(states_ND[None])[0, :, first:], label_N, smoothing, beside)
+        total = plain_loss(output(states_ND[None])[0, :, first:], label_N, smoothing, beside, agreement)
     else:
-        total = chunked_loss(states_ND, output.weight[first:], output.bias[first:], label_N, smoothing, beside)
+        weight, bias = output.weight[first:], output.bias[first:]
+        total = chunked_loss(states_ND, weight, bias, label_N, smoothing, beside, agreement)
     return Loss(total, len(real_N))
 
 
-def beside_labels(copied: Copied, label_BT: Tensor) -> Beside:
-    """log g, and the logarithm of what is copied of each label that is not padding."""
-    real_BT = label_BT != PAD
+def in_pairs(label_BT: Tensor) -> Tensor:
+    """Places of labels that are not padding, each of the first half of the rows before its twin in the second."""
+    half = label_BT.numel() // 2
+    place_N = (label_BT.flatten()[:half] != PAD).nonzero()[:, 0]
+    return torch.stack([place_N, place_N + half], 1).flatten()
+
+
+def beside_labels(copied: Copied, label_BT: Tensor, real_N: Tensor) -> Beside:
+    """log g, and the logarithm of what is copied, of the labels at these places."""
     written_BT, copied_BT = copied.log_label(label_BT)
-    return written_BT[real_BT], copied_BT[real_BT]
+    return written_BT.flatten().index_select(0, real_N), copied_BT.flatten().index_select(0, real_N)
 
 
-def plain_loss(logits_NV: Tensor, label_N: Tensor, smoothing: float, beside: Beside | None) -> Tensor:
+def plain_loss(
+    logits_NV: Tensor, label_N: Tensor, smoothing: float, beside: Beside | None, agreement: float = 0.0
+) -> Tensor:
     """What `chunked_loss` gives, of logits that are all there."""
+    if agreement:
+        log_NV = logits_NV.to(torch.promote_types(logits_NV.dtype, torch.float32)).log_softmax(-1)
+        one, other = log_NV[0::2], log_NV[1::2]
+        apart = ((one.exp() - other.exp()) * (one - other)).sum()
+        return plain_loss(logits_NV, label_N, smoothing, beside) + agreement / 2 * apart
     if beside is None:
         return F.cross_entropy(logits_NV, label_N, reduction="sum", label_smoothing=smoothing)
     log_NV = logits_NV.to(beside[0].dtype).log_softmax(-1)

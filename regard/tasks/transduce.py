@@ -25,12 +25,12 @@ from regard.errors import UsageError
 from regard.layers.pointer import mixed
 from regard.models.memory import Read
 from regard.models.model import Model
-from regard.score import TRANSDUCE, mute, perplexity, position_accuracy
+from regard.score import TRANSDUCE, any_target, mute, perplexity, position_accuracy
 from regard.score.intervals import Bootstrap
 from regard.score.metrics import corpus_tallies, measured
 from regard.search.beam import Live, beam
 from regard.search.constrain import Constraint, constraint
-from regard.search.rules import Demands, Rules, demands
+from regard.search.demands import Demands, Rules, demands
 from regard.search.write import Hypothesis, given, greedy, sample
 from regard.tasks.loss import NOTHING_JUDGED, Judged, fed, judged, token_loss
 from regard.tasks.task import Answer, Evaluation, Exact, Foresight, Item, Loss, Token, Wish, runs
@@ -84,10 +84,13 @@ class Transduce(Exact):
         return Sources.of_ids(engine, [item.source for item in items])
 
     def loss(self, model: Model, batch: Batch, forcing: float, seed: int) -> Loss:
+        t = self.config.train
+        smoothing, agreement = (t.label_smoothing, t.agreement) if model.training else (0.0, 0.0)
+        if agreement:  # dropout draws other masks for the second half
+            batch = batch.twice()
         read = fed(model, batch, forcing, seed)
-        smoothing = self.config.train.label_smoothing if model.training else 0.0
         copied = model.copied(read.states_BTD, read.memory)
-        return token_loss(model.output, read.states_BTD, batch.label_BT, smoothing, copied=copied)
+        return token_loss(model.output, read.states_BTD, batch.label_BT, smoothing, copied=copied, agreement=agreement)
 
     # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
@@ -329,7 +332,8 @@ class Transduce(Exact):
             "exposure_gap": forced.accuracy - free,
         }
         bootstrap = Bootstrap(samples=1000 if intervals else 0)
-        tallies = corpus_tallies(outputs, references, bootstrap=bootstrap)
+        targets, sources = [target for (target,) in references], [example.source for example in examples]
+        tallies = corpus_tallies(outputs, references, bootstrap=bootstrap) | any_target(outputs, sources, targets)
         metrics = measured(tallies, bootstrap)
         return Evaluation(metrics, tuple(outputs), facts, tuple(answers), mute=mute(references), tallies=tallies)
 

@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -21,7 +21,7 @@ from regard.models.model import Model
 from regard.models.threads import threads
 from regard.report import FILE as REPORT
 from regard.report import render, report
-from regard.rules import CHOSEN, HONEST
+from regard.rules import Why
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
@@ -67,15 +67,38 @@ MUCH = 20_000_000  # bytes of data that take longer than a person waits without 
 
 
 @dataclass(frozen=True)
+class Call:
+    """How a run is asked for."""
+
+    force: bool = False  # another run in the folder is replaced
+    quiet: bool = False  # nothing is said but warnings
+    command: str = "regard.train"
+    spent: float = 0.0  # seconds that count as taken already
+    known: tuple[str, ...] = ()  # notes that the person has been told
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a run has besides its config and its data."""
+
+    why: Why = field(default_factory=Why)  # of the config; what may surprise is said at once, all is on the card
+    body: Body | None = None  # a trained model: its weights are started from, its tokens kept
+    tokens: Vocabulary | None = None  # of another run; none = they are learnt
+    files: Mapping[str, bytes] = field(default_factory=dict)  # lie in the folder from the start and belong to the run
+
+
+CALL, NOTHING = Call(), Given()
+
+
+@dataclass(frozen=True)
 class Scene:
-    """Where a run takes place, and with whom."""
+    """Where a run takes place, with whom, and how it was asked for."""
 
     folder: Path | None
     team: Team
     stop: Stop
-    quiet: bool
-    told: tuple[str, ...] = ()  # notes that were said before the data were read …
-    known: tuple[str, ...] = ()  # … and by whoever asked for the run
+    call: Call
+    told: tuple[str, ...] = ()  # notes that were said before the data were read
 
 
 @dataclass(frozen=True)
@@ -92,46 +115,36 @@ def train(
     path: str,
     valid: str | None = None,
     out: str | Path | None = None,
-    force: bool = False,
-    quiet: bool = False,
-    command: str = "regard.train",
-    notes: tuple[str, ...] = (),
-    body: Body | None = None,
-    tokens: Vocabulary | None = None,
-    spent: float = 0.0,
-    files: Mapping[str, bytes] | None = None,
-    known: tuple[str, ...] = (),
+    call: Call = CALL,
+    given: Given = NOTHING,
 ) -> tuple[Trained, Evaluation | None]:
     """Trains on a file as the config says; with `out`, leaves a folder there that can be resumed and, at last, run.
 
-    `notes` tell how the config came about; what may surprise is said at once, and all of it stands on the card. With a
-    `body`, the run starts from the weights of a trained model, and keeps its tokens; with `tokens`, none are learnt.
-
-    Of several processes only the first has scores to give. `spent` are seconds that count as taken already. `files` lie
-    in the folder from the start and belong to the run; notes that are `known` to the person are not told again.
+    Of several processes only the first has scores to give.
     """
     device(c.train)
     deciding(c)  # what can not end well is refused before the data are read
-    if c.train.freeze and body is None:
+    if c.train.freeze and given.body is None:
         raise ConfigError("train.freeze: there is nothing to keep as it is without --from MODEL")
     folder = None if out is None else Path(out)
     refuse_eventless(c.train, folder)
-    with gathered() as team, stopping(team.many, spent) as stop, ExitStack() as stack:
-        scene = Scene(folder, team, stop, quiet, surprises(c, notes), known)
+    with gathered() as team, stopping(team.many, call.spent) as stop, ExitStack() as stack:
+        scene = Scene(folder, team, stop, call, surprises(c, given.why))
         if folder is None and team.many:
             raise UsageError("several processes meet in a folder: name one with -o")
         if folder is not None and team.first:
             stack.enter_context(occupied(folder))
-        if team.told(attempt() > 0 and begun(folder, command)):
+        if team.told(attempt() > 0 and begun(folder, call.command)):
             return go(opened(scene), scene)
         if team.first:
             store = Path(stack.enter_context(TemporaryDirectory())) if folder is None else folder / FRESH
-            refuse_others(folder, force)
+            refuse_others(folder, call.force)
             say(scene)
-            data = prepared(c, path, valid, store, scene, tokens if body is None else body.vocabulary.source)
-            data = replace(data, notes=[*notes, *data.notes])
+            known = given.tokens if given.body is None else given.body.vocabulary.source
+            data = prepared(c, path, valid, store, scene, known)
+            data = replace(data, notes=[*given.why, *data.notes])
             warn(scene, data.notes)
-            ready = begin(data, (path, valid, command), scene, body, files or {})
+            ready = begin(data, (path, valid), scene, given)
         team.wait()  # until the first has written what all read
         return go(ready if team.first else opened(scene), scene)
 
@@ -145,7 +158,7 @@ def resume(out: str | Path, quiet: bool = False, spent: float = 0.0) -> tuple[Tr
         stopping(team.many, spent) as stop,
         occupied(folder) if team.first else nullcontext(),
     ):
-        scene = Scene(folder, team, stop, quiet)
+        scene = Scene(folder, team, stop, Call(quiet=quiet))
         return go(opened(scene), scene)
 
 
@@ -156,29 +169,28 @@ def prepared(c: config.Config, path: str, valid: str | None, store: Path, scene:
     """The data as numbers; a signal ends this at once, nothing being trained that could be lost."""
     stop = scene.stop
     try:
-        with reading(path, scene.quiet), stop.abandoning():
+        with reading(path, scene.call.quiet), stop.abandoning():
             return prepare(c, path, valid, store, known)
     except Abandoned:
         assert stop.heard is not None
         raise Interrupted(f"{stop.interruption} before the first step; nothing is trained yet", stop.heard) from None
 
 
-def surprises(c: config.Config, notes: tuple[str, ...]) -> tuple[str, ...]:
+def surprises(c: config.Config, why: Why) -> tuple[str, ...]:
     """Guesses that explain what may go wrong now; pairs of texts are what everybody expects."""
-    guesses = tuple(note for note in notes if not note.startswith((CHOSEN, HONEST)))
-    return guesses if c.task != "transduce" or len(guesses) > 1 else ()
+    return why.guesses if c.task != "transduce" or len(why.guesses) > 1 else ()
 
 
 def say(scene: Scene) -> None:
     """What is known before the data are read."""
-    if not scene.quiet:
-        show(note for note in scene.told if note not in scene.known)
+    if not scene.call.quiet:
+        show(note for note in scene.told if note not in scene.call.known)
 
 
 def warn(scene: Scene, notes: Iterable[str]) -> None:
     """Warnings are for those too who want to hear nothing else."""
-    if scene.quiet:
-        show(note for note in notes if note.startswith(WARNING) and note not in scene.known)
+    if scene.call.quiet:
+        show(note for note in notes if note.startswith(WARNING) and note not in scene.call.known)
 
 
 def show(lines: Iterable[str]) -> None:
@@ -197,22 +209,21 @@ def reading(path: str, quiet: bool) -> AbstractContextManager[object]:
     return nullcontext()
 
 
-def begin(
-    data: Prepared, words: tuple[str, str | None, str], scene: Scene, body: Body | None, others: Mapping[str, bytes]
-) -> Ready:
+def begin(data: Prepared, paths: tuple[str, str | None], scene: Scene, given: Given) -> Ready:
     """Writes down, where there is a folder, all that the run could be resumed from."""
-    c, (path, valid, command) = data.config, words
+    c, body = data.config, given.body
     shapes = refuse_giants(c, data.vocabulary.source.size, data.vocabulary.target.size)
     kept = {} if body is None else kept_weights(body, c, data.vocabulary, folders.shapes_of(shapes))
     files = {"config.toml": folders.config_bytes(c), "tokenizer.json": folders.vocabulary_bytes(data.vocabulary)}
-    files |= {**({BODY: folders.weights_bytes(kept)} if kept else {}), **others}
+    files |= {**({BODY: folders.weights_bytes(kept)} if kept else {}), **given.files}
     where = device(c.train)
     with threads(shapes, c.train.threads) as count:
         start = Start(
-            command=command, data=path, valid=valid, data_hash=data.data_hash, notes=tuple(data.notes),
+            command=scene.call.command, data=paths[0], valid=paths[1], data_hash=data.data_hash,
+            notes=tuple(data.notes),
             files={name: folders.listing(content) for name, content in files.items()},
             outline=outline(folders.shapes_of(shapes)), versions=versions(), device=named_device(c),
-            precision=precision(c.train, where), threads=count, world=scene.team.share.world,
+            precision=precision(c.train, where, shapes.size), threads=count, world=scene.team.share.world,
             origin=None if body is None else origin(body, kept),
         )  # fmt: skip
     if scene.folder is None:
@@ -284,7 +295,7 @@ def go(ready: Ready, scene: Scene) -> tuple[Trained, Evaluation | None]:
     with tuned(), threads(model, ready.start.threads), torch.random.fork_rng(devices=[]):
         crew, checkpoint = crew_of(ready, model, scene)
         try:
-            tell(ready, crew, model, checkpoint, (*scene.told, *scene.known))
+            tell(ready, crew, model, checkpoint, (*scene.told, *scene.call.known))
             outcome = loop(ready.data, model, crew, checkpoint)
             scene.team.give(model)
             trained = Trained(c, vocabulary, model.to("cpu").eval())
@@ -317,7 +328,7 @@ def crew_of(ready: Ready, model: Model, scene: Scene) -> tuple[Crew, Checkpoint 
     plan = plan_of(ready.data)
     pace = Pace(plan, stop.clock, standing.step, standing.ending / (LAST + plan.scoring) or None, standing.last)
     stop.guess = pace.ending
-    report = Report(t, writing, scene.quiet or not team.first, stop.clock, standing.log, pace)
+    report = Report(t, writing, scene.call.quiet or not team.first, stop.clock, standing.log, pace)
     keep = Keeper(deciding(ready.data.config, ready.data.task), t.average, found.kept if found else None)
     where = device(t.model_copy(update={"device": ready.start.device}), team.local)
     if where.type == "cuda":

@@ -18,7 +18,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.distributed.rendezvous import rendezvous
 from torch.nn.parallel import DistributedDataParallel
 
-from regard.errors import RegardError
+from regard.errors import RegardError, UsageError
 from regard.models.model import Model
 from regard.training.stream import Share
 
@@ -86,7 +86,7 @@ def apart(module: nn.Module, last: bool) -> AbstractContextManager[None]:
 @contextmanager
 def gathered() -> Iterator[Team]:
     """The team that a launcher has started; alone without one."""
-    world = int(os.environ.get("WORLD_SIZE", "1"))
+    world = processes()
     if world < 2 or "MASTER_ADDR" not in os.environ:
         yield Team()
         return
@@ -109,6 +109,17 @@ def meet() -> None:
     backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
     own = PrefixStore(f"attempt-{attempt()}", store)
     dist.init_process_group(backend, store=own, rank=rank, world_size=world, timeout=PATIENCE)
+
+
+def processes() -> int:
+    """How many a launcher has started; one without one."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def refuse_many(what: str) -> None:
+    """What has runs of its own to start can not be one of several processes itself."""
+    if processes() > 1:
+        raise UsageError(f"{what} trains one run after the other, each in one process; start it without torchrun")
 
 
 def attempt() -> int:

@@ -4,6 +4,7 @@ The body is what reads: the source's embeddings and the encoder, or all of a dec
 output layer are made anew, unless the new task predicts the same tokens or labels as the old one by the same head.
 """
 
+import hashlib
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +36,13 @@ class Body:
     vocabulary: Vocabulary
     weights: Weights
     data_hash: str | None  # of what it was trained on; none = its folder does not say
+
+    @property
+    def hash(self) -> str:
+        """Of its weights and tokens: another body has another, wherever it lies."""
+        return hashlib.sha256(
+            folders.weights_bytes(self.weights) + folders.vocabulary_bytes(self.vocabulary)
+        ).hexdigest()
 
     @property
     def reads_alone(self) -> bool:

@@ -4,6 +4,7 @@ FOLDER/tune/search.json is written anew after each trial, FOLDER/tune.csv with t
 """
 
 import csv
+import hashlib
 import io
 import json
 from dataclasses import asdict, dataclass, replace
@@ -41,6 +42,12 @@ class Memory:
     folder: Path  # of the model
     plan: dict[str, Any]  # settings, data and minutes by their names: another search has others
     trials: tuple[Trial, ...] = ()
+    replaces: str = ""  # the run that --force was said for: a search that goes on needs not be forced again
+
+    @property
+    def may_replace(self) -> bool:
+        """Whether what stands in the folder is what --force was said for."""
+        return bool(self.replaces) and self.replaces == standing(self.folder)
 
     def place(self, number: int) -> Path:
         """The folder of a trial."""
@@ -53,7 +60,8 @@ class Memory:
         return more
 
     def write(self) -> None:
-        tree = {"kind": "search", "plan": self.plan, "trials": [asdict(trial) for trial in self.trials]}
+        trials = [asdict(trial) for trial in self.trials]
+        tree = {"kind": "search", "plan": self.plan, "replaces": self.replaces, "trials": trials}
         try:
             (self.folder / TRIALS).mkdir(exist_ok=True)
             write_file(self.folder / TRIALS / SEARCH, (json.dumps(tree, ensure_ascii=False, indent=1) + "\n").encode())
@@ -78,21 +86,28 @@ class Memory:
 
 
 def remembered(folder: Path, plan: dict[str, Any], force: bool) -> Memory:
-    """A new search, or the one that stands in the folder, if it is the same; another is replaced by force alone."""
+    """The search that stands in the folder, if it is the same, else a new one; by force a new one in any case."""
     place = folder / TRIALS
-    fresh = Memory(folder, json.loads(json.dumps(plan)))
+    fresh = Memory(folder, json.loads(json.dumps(plan)), replaces=standing(folder) if force else "")
     if place.exists() and not is_search(folder):
         if not place.is_dir() or any(place.iterdir()):
             raise UsageError(f"{folder}: holds {TRIALS}, and no search of regard wrote it; choose another -o")
     elif place.exists():
         tree = tree_of(place / SEARCH)
         other = differences(tree.get("plan"), fresh.plan)
-        if not other:
-            return replace(fresh, trials=tuple(read_trials(place / SEARCH, tree)))
+        if not other and not force:
+            trials = tuple(read_trials(place / SEARCH, tree))
+            return replace(fresh, trials=trials, replaces=str(tree.get("replaces", "")))
         if not force:
             raise UsageError(f"{folder}: holds a search with {other}; choose another -o, or --force to replace it")
         remove(place)
     return fresh
+
+
+def standing(folder: Path) -> str:
+    """A hash that tells the run in a folder from others; nothing where there is none."""
+    found = [path.read_bytes() for name in ("run.json", "manifest.json") if (path := folder / name).is_file()]
+    return hashlib.sha256(b"".join(found)).hexdigest() if found else ""
 
 
 def read_trials(path: Path, tree: dict[str, Any]) -> list[Trial]:

@@ -4,7 +4,6 @@ What makes no search is refused here, before anything is trained.
 """
 
 import math
-import os
 import time
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,11 +11,12 @@ from pathlib import Path
 
 from regard import config
 from regard.errors import RegardError, UsageError
-from regard.rules import MOST_MINUTES, OF_DATA, Configured, configured
+from regard.rules import MOST_MINUTES, OF_DATA, Configured, Why, configured
 from regard.tasks.choose import deciding
 from regard.training.pace import about
 from regard.training.run import WARNING, show
 from regard.training.store import hashes
+from regard.training.team import refuse_many
 from regard.training.transfer import Body, refuse_another_body
 from regard.tune.budget import Budget, budget
 from regard.tune.memory import flat
@@ -50,7 +50,7 @@ class Search:
     asked: Asked
     space: Space
     budget: Budget
-    why: tuple[str, ...]  # how the config of the first trial came about
+    why: Why  # how the config of the first trial came about
     began: float  # on the clock of this process, what earlier ones have taken counted
 
     @property
@@ -65,8 +65,7 @@ class Search:
 
 def planned(asked: Asked, began: float) -> Search:
     """How the minutes are spent, and what is varied."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError("--tune trains one run after the other, each in one process; start it without torchrun")
+    refuse_many("--tune")
     said = config.said(asked.file, list(asked.words))
     if isinstance(train_said := said.get("train"), dict) and "steps" in train_said:
         raise UsageError("--steps: a search is bounded by minutes, which its trials and its final run share; say "
@@ -86,7 +85,7 @@ def planned(asked: Asked, began: float) -> Search:
 def minutes_of(asked: Asked) -> float:
     """What is said, else what the rules say that the data deserve, else what would be taken at most."""
     minutes = asked.configured().config.train.minutes
-    if minutes is None and (asked.preset or asked.file) and asked.body is None:
+    if minutes is None and asked.body is None:  # a preset was named, or a word led to one
         common = [word for word in asked.words if word.startswith(OF_DATA)]
         with suppress(RegardError):
             minutes = configured(asked.path, None, None, common).config.train.minutes
@@ -99,7 +98,7 @@ def plan_of(search: Search) -> dict[str, object]:
     """What makes this search another one than those before, by the names of settings."""
     asked = search.asked
     files = hashes(*(path for path in (asked.path, asked.valid) if path is not None))
-    origin = {} if asked.body is None else {"from": asked.body.path}
+    origin = {} if asked.body is None else {"from": asked.body.hash[:16]}
     return {**flat(config.to_tree(search.space.first)), **origin, "minutes": search.budget.minutes,
             "varied": list(search.space.start), "data": " ".join(str(each) for each in files.values())}  # fmt: skip
 

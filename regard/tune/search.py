@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from regard import folder as folders
 from regard.errors import RegardError
 from regard.training.home import TUNED, occupied, read_start, refuse_others
-from regard.training.run import resume, train
+from regard.training.run import Call, Given, resume, train
 from regard.tune.budget import LEAST_MINUTES
 from regard.tune.memory import Memory, Trial, remembered
 from regard.tune.plan import Asked, Search, announced, plan_of, planned
@@ -36,7 +36,7 @@ def tuned(asked: Asked, spent: float = 0.0) -> Found:
             memory = remembered(folder, plan_of(search), asked.force)
             going = is_final(memory)
             if not going:
-                refuse_others(folder, asked.force)
+                refuse_others(folder, memory.may_replace)
                 try:
                     search, memory = tried(search, memory)
                 except KeyboardInterrupt:  # no run was there to hear it
@@ -130,9 +130,10 @@ def final(search: Search, memory: Memory) -> Found:
     tokens, known = tokens_for(c, memory), heard(search, memory)
     memory.sweep()
     c = bounded(c, max(LEAST_MINUTES, search.budget.minutes - search.seconds / 60))
-    told = (*search.why, *notes(search, memory, best))
-    return train(c, asked.path, asked.valid, asked.out, asked.force, asked.quiet, asked.command, told, asked.body,
-                 tokens, files={TUNED: memory.table()}, known=known)  # fmt: skip
+    why = replace(search.why, guesses=(*search.why.guesses, *notes(search, memory, best)))
+    call = Call(memory.may_replace, asked.quiet, asked.command, known=known)
+    given = Given(why, asked.body, tokens, {TUNED: memory.table()})
+    return train(c, asked.path, asked.valid, asked.out, call, given)
 
 
 def is_final(memory: Memory) -> bool:

@@ -26,7 +26,7 @@ from regard.training.keep import Keeper
 from regard.training.log import parsed
 from regard.training.loop import figure
 from regard.training.pace import about
-from regard.training.run import WARNING, resume, train
+from regard.training.run import WARNING, Call, Given, resume, train
 from regard.tune.memory import Memory, Trial
 from regard.tune.plan import Search
 from regard.tune.space import Values
@@ -67,8 +67,9 @@ def trained_trial(search: Search, memory: Memory, place: Path, c: Config) -> Fou
         return resume(place, quiet=True)
     remove(place)
     place.parent.mkdir(exist_ok=True)
-    tokens, known = tokens_for(c, memory), heard(search, memory)
-    return train(c, asked.path, asked.valid, place, False, True, asked.command, (), asked.body, tokens, known=known)
+    call = Call(quiet=True, command=asked.command, known=heard(search, memory))
+    given = Given(body=asked.body, tokens=tokens_for(c, memory))
+    return train(c, asked.path, asked.valid, place, call, given)
 
 
 def bounded(c: Config, minutes: float) -> Config:
@@ -88,7 +89,7 @@ def is_failure(error: RegardError, number: int) -> bool:
 def interrupted(search: Search, where: str, number: int = signal.SIGINT) -> Interrupted:
     """What a signal leaves of a search."""
     goes_on = ("nothing is saved: no folder was named" if search.asked.out is None
-               else "the same command goes on with the search")  # fmt: skip
+               else f"the same command{', without --force,' * search.asked.force} goes on with the search")  # fmt: skip
     return Interrupted(f"{where}; {goes_on}", number)
 
 

@@ -1,6 +1,7 @@
 """Lines with intervals in, one chart out as SVG text for a page: told apart by dashes, marks and names, not by colour.
 
-The classes are those of the page's style, so that a chart follows it from light to dark; nothing in it is a script.
+The classes are those of the page's style, so that a chart follows it from light to dark; nothing in it is a script. As
+a file of its own it brings the few rules that it needs.
 """
 
 import math
@@ -15,6 +16,19 @@ DASHES = ("", "5 4", "1.5 3.5", "9 3 2 3")
 MARK = 3.5  # half the width of a mark
 APART = 13  # pixels between two names
 ASIDE = 2.5  # pixels by which the whiskers of one line stand beside those of the next
+ALONE = """
+svg { --paper: #ffffff; --text: #1b2330; --muted: #5f6b7c; --rule: #e3e7ed; --ink: #1d4079; background: var(--paper);
+      font-family: system-ui, sans-serif; }
+@media (prefers-color-scheme: dark) {
+  svg { --paper: #10141b; --text: #e4e9f1; --muted: #96a1b2; --rule: #2a313d; --ink: #d6e5ff; }
+}
+.rule { stroke: var(--rule); }
+.tick, .axis, .series-name { font-size: 12px; fill: var(--muted); font-variant-numeric: tabular-nums; }
+.series-name { fill: var(--text); }
+.series { fill: none; stroke: var(--ink); stroke-width: 2; stroke-linejoin: round; }
+.whisker { stroke: var(--ink); stroke-width: 1.5; opacity: 0.55; }
+.dot { fill: var(--ink); }
+"""
 
 
 @dataclass(frozen=True)
@@ -75,6 +89,14 @@ def chart(axes: Axes, lines: Sequence[Line]) -> str:
     parts = [*frame(axes, steps, scale), *(part for number, line in enumerate(lines)
              for part in drawn(line, number, number - (len(lines) - 1) / 2, scale)), *names(lines, scale)]  # fmt: skip
     return f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{label}">{"".join(parts)}</svg>'
+
+
+def chart_file(axes: Axes, lines: Sequence[Line]) -> str:
+    """The chart as an SVG file."""
+    drawn = chart(axes, lines)
+    first, _, rest = drawn.partition(">")
+    size = f'xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}"'
+    return f"{first} {size}><style>{ALONE}</style>{rest}\n"
 
 
 def ticks(low: float, high: float) -> list[float]:

@@ -320,22 +320,22 @@ def test_a_guess_becomes_a_config(write: Write) -> None:
     made = configured(write("x.tsv", labelled(100, 2)), None, None, [])
     assert (made.config.task, made.config.tokens.source, made.config.decoder.kind) == ("classify", "spelled", "none")
     assert [line.split(":")[0] for line in made.why] == ["task classify", "tokens spelled"]
-    assert "--task transduce overrules it" in made.why[0]
+    assert "--task transduce overrules it" in made.why.guesses[0]
 
 
 def test_holes_are_words_or_pieces_of_words_or_characters(write: Write) -> None:
     few = write("few.tsv", "".join(f"the {c} hat is on the {c} hook\tx\n" for c in ["red", "blue"] * 20))
     made = configured(few, None, None, ["task=fill", "data.source=1"])
     assert made.config.tokens.source == "words"
-    assert made.why == ("tokens words: 8.0 words a text, and hardly a word comes once; a hole is one token; "
-                        "--tokens overrules it",)  # fmt: skip
+    assert made.why.guesses == ("tokens words: 8.0 words a text, and hardly a word comes once; a hole is one token; "
+                                "--tokens overrules it",)  # fmt: skip
     many = write("many.txt", "".join(f"the hat{i} is on the hook{i}\n" for i in range(40)))
     made = configured(many, None, None, ["task=fill"])
     assert made.config.tokens.source == "bpe"
-    assert "33 % of the words come once" in made.why[0]
+    assert "33 % of the words come once" in made.why.guesses[0]
     assert configured(many, None, None, ["task=fill", "tokens.source=bytes"]).config.tokens.source == "bytes"
     short = configured(write("x.tsv", "abc\ndef\n" * 20), None, None, ["task=fill"])
-    assert (short.config.tokens.source, short.why) == ("characters", ())
+    assert (short.config.tokens.source, [*short.why]) == ("characters", [])
 
 
 def test_columns_become_settings(write: Write) -> None:
@@ -388,7 +388,7 @@ def test_a_preset_brings_its_task_where_it_has_one(write: Write) -> None:
     assert (made.config.task, [line.split(":")[0] for line in made.why]) == ("fill", ["tokens bpe"])
     made = configured(write("x.tsv", labelled(100, 2)), "transformer", None, [])
     assert (made.config.task, made.config.encoder.kind, made.config.decoder.kind) == ("classify", "attention", "none")
-    assert made.why[0].startswith("task classify: ")
+    assert made.why.guesses[0].startswith("task classify: ")
 
 
 def test_a_config_file_wins(write: Write) -> None:

@@ -34,9 +34,14 @@ def test_counted_by_hand(write: Write) -> None:
 
 
 def test_words_that_are_symbols_are_told_from_letters_and_from_sentences(tmp_path: Path) -> None:
-    phonemes = facts(300, [("kat" * (i % 3 + 1), "K AE T " * (i % 3 + 1)) for i in range(300)])
+    phonemes = facts(300, [(f"kat{i}" * (i % 3 + 1), "K AE T " * (i % 3 + 1)) for i in range(300)])
     assert phonemes.target.is_closed
     assert not phonemes.source.is_closed
+    rare = facts(300, [(f"kat{i}", "K AE T ZH" if i == 7 else "K AE T") for i in range(300)])
+    assert rare.target.is_closed  # one symbol that hardly came makes no words of symbols
+    answers = facts(300, [(f"where was {i}", ("garden", "kitchen")[i % 2]) for i in range(300)])
+    assert answers.target.is_closed
+    assert not facts(300, [(f"who is {i}", f"name{i}") for i in range(300)]).target.is_closed
     dates = measured(builtin.write("dates", 2000, tmp_path / "x.tsv")[0])
     assert not dates.source.is_closed
     assert not dates.source.is_prose

@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -121,6 +122,15 @@ def test_the_files_tell_the_same(made: tuple[Comparison, Path]) -> None:
     assert "exact by source length" in text
 
 
+def test_the_curve_by_length_is_a_picture_of_its_own(made: tuple[Comparison, Path]) -> None:
+    drawn = ElementTree.parse(made[1] / "by-length.svg").getroot()
+    said = "".join(drawn.itertext())
+    assert drawn.tag.endswith("svg")
+    assert all(row.preset in said for row in made[0].rows)
+    assert "source tokens" in said
+    assert "--ink" in said  # its own colours
+
+
 def test_the_page_asks_for_nothing_and_runs_nothing(made: tuple[Comparison, Path]) -> None:
     text = (made[1] / "compare.html").read_text(encoding="utf-8")
     assert "default-src &#x27;none&#x27;" in text
@@ -153,10 +163,10 @@ def test_one_more_seed_is_trained_alone(again: Path, copy_file: Path, monkeypatc
     trained: list[Path] = []
     usual: Callable[..., Any] = runs_of.train
 
-    def train(*words: Any, **more: Any) -> Any:
+    def train(*words: Any) -> Any:
         trained.append(words[3])
-        assert more["tokens"] is not None
-        return usual(*words, **more)
+        assert words[5].tokens is not None
+        return usual(*words)
 
     monkeypatch.setattr(runs_of, "train", train)
     assert quick(copy_file, again, seeds=3).seeds == (0, 1, 2)
@@ -220,6 +230,12 @@ def test_what_makes_no_comparison(
     with pytest.raises(UsageError, match=complaint):
         quick(copy_file, tmp_path / "none", presets, **more)
     assert not (tmp_path / "none").exists()
+
+
+def test_several_processes(copy_file: Path, tmp_path: Path, untrained: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    with pytest.raises(UsageError, match=r"compare trains one run after the other.*without torchrun"):
+        quick(copy_file, tmp_path / "none")
 
 
 def test_files_that_are_missing_or_can_not_be_read(copy_file: Path, tmp_path: Path, untrained: None) -> None:

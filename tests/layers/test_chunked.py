@@ -161,3 +161,23 @@ def test_a_mixture_in_bf16_is_near() -> None:
     assert float(found) == pytest.approx(float(expected), rel=1e-2)
     for one, other in zip(torch.autograd.grad(found, given), wanted, strict=True):
         assert (one - other).norm() < 0.02 * other.norm()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+@pytest.mark.parametrize("count", [2, 8, 22])
+def test_pairs_that_are_to_agree_have_torchs_divergence_and_gradients(
+    smoothing: float, count: int, dtype: torch.dtype, same: Same, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(chunked, "ROWS", 8)
+    states, weight, bias, _ = drawn(count, 6, 11, dtype)
+    label = torch.arange(count) // 2
+    logits = F.linear(states, weight, bias)
+    log = logits.log_softmax(-1)
+    one, other = log[0::2], log[1::2]
+    divergences = [F.kl_div(*pair, reduction="sum", log_target=True) for pair in ((one, other), (other, one))]
+    expected = F.cross_entropy(logits, label, reduction="sum", label_smoothing=smoothing) + 3.0 / 2 * sum(divergences)
+    wanted = torch.autograd.grad(expected, (states, weight, bias))
+    found = chunked_loss(states, weight, bias, label, smoothing, agreement=3.0)
+    same(found / 100, expected / 100)  # large sums, which fp32 rounds
+    for mine, torchs in zip(torch.autograd.grad(found, (states, weight, bias)), wanted, strict=True):
+        same(mine, torchs)

@@ -73,3 +73,13 @@ def test_a_tied_model_is_still_tied_in_another_precision() -> None:
     model = build(c, 7, 7).double()
     assert model.target_embedding is not None
     assert model.output.weight is model.target_embedding.table.weight
+
+
+def test_unseen_tokens_have_no_vector_in_training_and_the_others_their_own() -> None:
+    torch.manual_seed(0)
+    own = Embedding(5, 4, True, nn.Identity(), unseen=0.3)
+    ids = torch.randint(5, (40, 50))
+    whole, found = own.eval()(ids), own.train()(ids)
+    seen = (found != 0).any(-1)
+    assert 0.25 < 1 - seen.float().mean().item() < 0.35
+    assert torch.equal(found, whole * seen[..., None])

@@ -18,6 +18,7 @@ from regard.errors import DataError, UsageError
 from regard.score import (
     TRANSDUCE,
     accuracy,
+    any_target,
     corpus_scores,
     edit_distance,
     mute,
@@ -300,3 +301,12 @@ def test_bleu_says_nothing_where_no_reference_has_four_words() -> None:
     assert "four words" in mute([["a b c"], ["one two"]])["bleu"]
     assert mute([["a b c"], ["one two", "one two three four"]]) == {}
     assert mute([["2018-05-12, noon"]]) == {}  # signs are words of their own
+
+
+def test_a_source_with_several_targets_counts_once_and_any_of_them_is_right() -> None:
+    sources = ["read", "live", "read", "live", "go"]
+    targets = ["R IY D", "L IH V", "R EH D", "L AY V", "G OW"]
+    found = any_target(["R EH D", "L OW V", "R EH D", "L OW V", "G OW"], sources, targets)["any"]
+    assert found.value == pytest.approx(100 * 2 / 3)
+    assert found.rows.tolist() == [[1, 1], [0, 1], [0, 0], [0, 0], [1, 1]]
+    assert any_target(["x"] * 3, ["a", "b", "a"], ["x", "y", "x"]) == {}

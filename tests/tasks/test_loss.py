@@ -13,6 +13,7 @@ from regard.data.batch import Batch
 from regard.data.read import Example
 from regard.data.tokens import PAD
 from regard.data.vocabulary import learn
+from regard.layers.dropout import Dropout
 from regard.layers.embedding import Output
 from regard.layers.plain import plain
 from regard.models.build import build
@@ -40,11 +41,11 @@ SMALL = {
 each_kind = pytest.mark.parametrize("kind", SMALL)
 
 
-def made(kind: str, smoothing: float = 0.0) -> tuple[Transduce, Model]:
+def made(kind: str, smoothing: float = 0.0, words: Sequence[str] = ()) -> tuple[Transduce, Model]:
     """A task and a fresh model without dropout, in fp64."""
-    preset, words = SMALL[kind]
+    preset, small = SMALL[kind]
     still = [f"{side}.dropout=0.0" for side in ("encoder", "decoder") if preset != "decoder" or side == "decoder"]
-    c = config.resolve(preset, None, [*words, *still, f"train.label_smoothing={smoothing}"])
+    c = config.resolve(preset, None, [*small, *still, *words, f"train.label_smoothing={smoothing}"])
     examples = [Example((source,), target, 1) for source, target in PAIRS]
     vocabulary = learn(examples, c, [False])
     sizes = vocabulary.source.size, vocabulary.target.size
@@ -123,6 +124,31 @@ def test_the_loss_of_what_is_copied_too_is_the_plain_one(kind: str, smoothing: f
         torch.testing.assert_close(one, other, rtol=0.0, atol=1e-10)
     if not smoothing:
         torch.testing.assert_close(found.total, told(model, batch))
+
+
+@each_kind
+def test_two_passes_that_are_to_agree(kind: str) -> None:
+    """Without dropout both say the same, and the mean is that of one; with it, what is apart is added, as plainly."""
+    task, model = made(kind, smoothing=0.1, words=["train.agreement=2.0"])
+    alone, _ = made(kind, smoothing=0.1)
+    batch = everything(task)
+    one, two = alone.loss(model.train(), batch, 1.0, 0), task.loss(model.train(), batch, 1.0, 0)
+    assert two.count == 2 * one.count
+    torch.testing.assert_close(two.total, 2 * one.total)
+    torch.testing.assert_close(task.loss(model.eval(), batch, 1.0, 0).total, alone.loss(model, batch, 1.0, 0).total)
+    apart = [part for part in model.modules() if isinstance(part, Dropout)]
+    for part in apart:
+        part.share = 0.5
+    twice = batch.twice()
+    read = model.train()(twice)
+    copied = model.copied(read.states_BTD, read.memory)
+    quick, without = (token_loss(model.output, read.states_BTD, twice.label_BT, 0.1, copied=copied, agreement=share)
+                      for share in (2.0, 0.0))  # fmt: skip
+    with plain():
+        slow = token_loss(model.output, read.states_BTD, twice.label_BT, 0.1, copied=copied, agreement=2.0)
+    torch.testing.assert_close(quick.total, slow.total)
+    assert quick.count == without.count
+    assert float(quick.total.detach()) > float(without.total.detach())
 
 
 def told(model: Model, batch: Batch) -> Tensor:

@@ -19,7 +19,7 @@ from safetensors.numpy import load_file
 
 from regard import config
 from regard.training import checkpoint
-from regard.training.run import resume, train
+from regard.training.run import Call, resume, train
 
 WORDS = ["encoder.width=16", "decoder.width=16", "decoder.dropout=0.2", "train.steps=12", "train.warmup=2",
          "train.learning_rate=0.01", "train.validate_steps=4", "train.checkpoint_steps=3", "train.validate_examples=5",
@@ -100,7 +100,7 @@ class Runs:
         return config.resolve(self.preset, None, [*self.words, *words])
 
     def train(self, folder: Path, *words: str, force: bool = False) -> None:
-        train(self.config(*words), self.data, None, folder, force, quiet=True)
+        train(self.config(*words), self.data, None, folder, Call(force, quiet=True))
 
     def train_together(self, folder: Path, *words: str) -> list[int]:
         return together(lambda rank: self.train(folder, *words))

@@ -11,7 +11,7 @@ from regard.models.model import Model
 from regard.score import Metric
 from regard.tasks.task import Evaluation, Loss
 from regard.tasks.transduce import Transduce
-from regard.training.run import train
+from regard.training.run import Call, train
 
 pytestmark = pytest.mark.no_shapes
 
@@ -40,7 +40,7 @@ def test_a_run_with_its_scoring_ends_within_its_minutes(
     monkeypatch.setattr(Transduce, "loss", loss)
     monkeypatch.setattr(Transduce, "evaluate", evaluate)
     words = ["train.minutes=1", "train.steps=100000", f"train.validate_steps={every}", f"train.average={mean}"]
-    train(runs.config(*words), runs.data, None, None, quiet=True)
+    train(runs.config(*words), runs.data, call=Call(quiet=True))
     spent = now[0] - 1000.0
     guessed = 6.0 if every == 10_000 else 0.0  # decoding is eight times as slow as a guess from steps, and never timed
     assert spent <= 60.0 + 0.5 + guessed  # a step that has begun is ended
@@ -48,5 +48,5 @@ def test_a_run_with_its_scoring_ends_within_its_minutes(
 
 
 def test_a_budget_below_one_step_still_trains_one(runs: Any, tmp_path: Path) -> None:
-    train(runs.config("train.minutes=0.000001"), runs.data, None, tmp_path / "m", quiet=True)
+    train(runs.config("train.minutes=0.000001"), runs.data, None, tmp_path / "m", Call(quiet=True))
     assert "1 steps in" in (tmp_path / "m" / "README.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from regard.errors import UsageError
 from regard.training import events
-from regard.training.run import resume, train
+from regard.training.run import Call, resume, train
 
 pytest.importorskip("tensorboard", reason="an extra: pip install 'regard[tensorboard]'")
 pytestmark = pytest.mark.no_shapes
@@ -73,7 +73,7 @@ def test_without_the_package_it_says_which_extra_brings_it(
 
 def test_without_a_folder_there_is_no_place_for_events(runs: Any) -> None:
     with pytest.raises(UsageError, match="its events are written into the folder of the run, and none was named"):
-        train(runs.config(WORD), runs.data, quiet=True)
+        train(runs.config(WORD), runs.data, call=Call(quiet=True))
 
 
 def test_without_the_setting_nothing_of_it_is_imported(runs: Any, tmp_path: Path) -> None:

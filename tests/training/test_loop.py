@@ -21,7 +21,7 @@ from regard.tasks.task import Evaluation, Item, Loss
 from regard.tasks.transduce import Transduce
 from regard.training import loop as loop_module
 from regard.training.checkpoint import Checkpoints
-from regard.training.device import autocast, device, precision
+from regard.training.device import LARGE, autocast, device, precision
 from regard.training.keep import Keeper, snapshot
 from regard.training.loop import MOST_BAD_STEPS, Crew, Outcome, few, loop
 from regard.training.prepare import Part, Prepared, prepare
@@ -48,7 +48,7 @@ class Run:
         self.stop.minutes = c.train.minutes
         self.report = Report(c.train, folder, quiet=True, clock=self.stop.clock)
         self.keep = Keeper(c.train.metric, c.train.average)
-        self.numbers = precision(c.train, torch.device("cpu"))
+        self.numbers = precision(c.train, torch.device("cpu"), self.model.size)
 
     def go(self) -> Outcome:
         checkpoints = Checkpoints(None, self.data.config.train)
@@ -308,8 +308,9 @@ def test_the_processor_is_asked_for_bf16(
 ) -> None:
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: native)
     cpu = torch.device("cpu")
-    assert precision(config.Train(), cpu) == expected
-    assert [precision(config.Train(precision=name), cpu) for name in ("fp32", "bf16")] == ["fp32", "bf16"]
+    assert precision(config.Train(), cpu, LARGE) == expected
+    assert precision(config.Train(), cpu, LARGE - 1) == "fp32"
+    assert [precision(config.Train(precision=name), cpu, 9) for name in ("fp32", "bf16")] == ["fp32", "bf16"]
 
 
 def test_bf16_only_where_it_is_wanted(data: Data) -> None:

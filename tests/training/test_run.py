@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import xml.etree.ElementTree as ElementTree
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,8 @@ import regard
 from regard import config
 from regard.data import builtin
 from regard.errors import ConfigError, DataError, UsageError
-from regard.training.run import train
+from regard.rules import Why
+from regard.training.run import Call, Given, train
 
 pytestmark = pytest.mark.no_shapes
 
@@ -25,6 +27,10 @@ def quick(*words: str, preset: str = "rnn-attention") -> config.Config:
     return config.resolve(preset, None, [*QUICK, *words])
 
 
+def test_a_run_is_asked_for_in_few_words() -> None:
+    assert [*signature(train).parameters] == ["c", "path", "valid", "out", "call", "given"]
+
+
 # ── what is said ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -34,8 +40,8 @@ def test_warnings_are_shown_to_whoever_wants_to_hear_nothing_else(
     (tmp_path / "train.tsv").write_text("".join(f"s{i}\tt{i}\n" for i in range(20)) + "s" * 90 + "\tt\n" + "bad\n")
     (tmp_path / "valid.tsv").write_text("s1\tt1\nx\ty\n")
     words = quick("data.max_source=20", "data.skip_bad=true")
-    notes = ("task transduce: said by nobody", "warning: of the guess")
-    train(words, str(tmp_path / "train.tsv"), str(tmp_path / "valid.tsv"), None, quiet=True, notes=notes)
+    given = Given(Why(("task transduce: said by nobody", "warning: of the guess")))
+    train(words, str(tmp_path / "train.tsv"), str(tmp_path / "valid.tsv"), None, Call(quiet=True), given)
     told = capsys.readouterr().err.splitlines()
     assert [line for line in told if not line.startswith("warning: ")] == []
     for what in ("of the guess", "1 of 22 lines can not be used", "1 of 2 sources are in the training file too",
@@ -127,7 +133,7 @@ def test_cards_of_other_tasks_speak_of_what_is_there(tmp_path: Path, task: str) 
     (tmp_path / "x.tsv").write_text("".join(lines), encoding="utf-8")
     words = [word for word in QUICK if not word.startswith("encoder" if task == "generate" else "decoder")]
     c = config.resolve("rnn-attention", None, [f"task={task}", *words])
-    train(c, str(tmp_path / "x.tsv"), None, tmp_path / "m", quiet=True)
+    train(c, str(tmp_path / "x.tsv"), None, tmp_path / "m", Call(quiet=True))
     card = (tmp_path / "m" / "README.md").read_text(encoding="utf-8").split("- seed 0")[0]
     said, unsaid = CARDS[task]
     assert [text for text in said if text not in card] == []
@@ -140,7 +146,7 @@ def test_config_in_the_folder_is_the_one_that_was_used(copy_folder: Path) -> Non
 
 
 def test_trained_and_loaded_are_the_same(copy_file: Path, tmp_path: Path) -> None:
-    trained, found = train(quick(), str(copy_file), None, tmp_path / "m", quiet=True)
+    trained, found = train(quick(), str(copy_file), None, tmp_path / "m", Call(quiet=True))
     loaded = regard.load(tmp_path / "m")
     for name, weight in trained.model.named_parameters():
         assert torch.equal(weight, loaded.model.get_parameter(name))
@@ -150,7 +156,7 @@ def test_trained_and_loaded_are_the_same(copy_file: Path, tmp_path: Path) -> Non
 
 def test_folder_of_a_run_twice_is_the_same_but_for_time(copy_file: Path, tmp_path: Path) -> None:
     for name in ("a", "b"):
-        train(quick(), str(copy_file), None, tmp_path / name, quiet=True)
+        train(quick(), str(copy_file), None, tmp_path / name, Call(quiet=True))
     for name in ("config.toml", "tokenizer.json", "model.safetensors", "metrics.jsonl", "curves.svg"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -161,7 +167,7 @@ def test_other_tasks_leave_the_same_folder(tmp_path: Path, copy_file: Path, pres
     if preset == "caption":
         builtin.write("captions", 20, tmp_path / "c.tsv")
     path = str(tmp_path / "c.tsv") if preset == "caption" else str(copy_file)
-    trained, found = train(config.resolve(preset, None, words), path, None, tmp_path / "m", quiet=True)
+    trained, found = train(config.resolve(preset, None, words), path, None, tmp_path / "m", Call(quiet=True))
     assert metric in found.metrics or metric in found.facts
     assert regard.load(tmp_path / "m").config.task == trained.config.task
     ElementTree.parse(tmp_path / "m" / "curves.svg")
@@ -172,23 +178,23 @@ def test_other_tasks_leave_the_same_folder(tmp_path: Path, copy_file: Path, pres
 
 def test_folder_that_holds_another_run(copy_file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "m"
-    train(quick(), str(copy_file), None, folder, quiet=True)
+    train(quick(), str(copy_file), None, folder, Call(quiet=True))
     before = (folder / "manifest.json").read_bytes()
     with pytest.raises(UsageError, match="holds another run; choose another -o, or --force"):
-        train(quick("train.seed=1"), str(copy_file), None, folder, quiet=True)
+        train(quick("train.seed=1"), str(copy_file), None, folder, Call(quiet=True))
     assert (folder / "manifest.json").read_bytes() == before
     (folder / "notes.txt").write_text("mine", encoding="utf-8")
-    train(quick("train.seed=1"), str(copy_file), None, folder, force=True, quiet=True)
+    train(quick("train.seed=1"), str(copy_file), None, folder, Call(force=True, quiet=True))
     assert regard.load(folder).config.train.seed == 1
     assert (folder / "notes.txt").read_text(encoding="utf-8") == "mine"
 
 
 def test_forced_run_that_can_not_start_costs_nothing(copy_file: Path, tmp_path: Path) -> None:
     folder = tmp_path / "m"
-    train(quick(), str(copy_file), None, folder, quiet=True)
+    train(quick(), str(copy_file), None, folder, Call(quiet=True))
     (tmp_path / "bad.tsv").write_text("a\tb\n", encoding="utf-8")
     with pytest.raises(DataError):
-        train(quick(), str(tmp_path / "bad.tsv"), None, folder, force=True, quiet=True)
+        train(quick(), str(tmp_path / "bad.tsv"), None, folder, Call(force=True, quiet=True))
     regard.load(folder)
 
 
@@ -204,13 +210,13 @@ def test_what_can_not_end_well_is_refused_before_anything_is_written(
     copy_file: Path, tmp_path: Path, words: list[str], preset: str
 ) -> None:
     with pytest.raises(ConfigError, match=words[0].split("=")[0]):
-        train(config.resolve(preset, None, words), str(copy_file), None, tmp_path / "m", quiet=True)
+        train(config.resolve(preset, None, words), str(copy_file), None, tmp_path / "m", Call(quiet=True))
     assert not (tmp_path / "m").exists()
 
 
 def test_a_file_where_the_folder_should_be(copy_file: Path, tmp_path: Path) -> None:
     (tmp_path / "m").write_text("", encoding="utf-8")
     with pytest.raises(UsageError, match="expected a folder to write the model into, found a file"):
-        train(quick(), str(copy_file), None, tmp_path / "m", quiet=True)
+        train(quick(), str(copy_file), None, tmp_path / "m", Call(quiet=True))
     with pytest.raises(UsageError, match="can not be made"):
-        train(quick(), str(copy_file), None, tmp_path / "m" / "below", quiet=True)
+        train(quick(), str(copy_file), None, tmp_path / "m" / "below", Call(quiet=True))

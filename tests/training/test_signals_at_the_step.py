@@ -12,7 +12,7 @@ from regard.data import builtin
 from regard.errors import Interrupted, RegardError
 from regard.tasks.transduce import Transduce
 from regard.training.checkpoint import step_of
-from regard.training.run import resume, train
+from regard.training.run import Call, resume, train
 
 WORDS = ["encoder.width=16", "decoder.width=16", "train.steps=15", "train.validate_steps=5", "train.average=3",
          "train.checkpoint_steps=5", "train.validate_examples=4", "train.tokens_per_batch=128"]  # fmt: skip
@@ -22,7 +22,7 @@ def trained(folder: Path, *words: str) -> Path:
     data = folder.parent / "dates.tsv"
     if not data.exists():
         builtin.write("dates", 120, data)
-    train(config.resolve("rnn", None, [*WORDS, *words]), str(data), None, folder, quiet=True)
+    train(config.resolve("rnn", None, [*WORDS, *words]), str(data), None, folder, Call(quiet=True))
     return folder
 
 

@@ -15,7 +15,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from regard.errors import DataError, Interrupted
+from regard.errors import DataError, Interrupted, UsageError
 from regard.models.build import build
 from regard.tasks.transduce import Transduce
 from regard.training import loop, run, stream
@@ -23,7 +23,7 @@ from regard.training.home import finished
 from regard.training.prepare import prepare
 from regard.training.run import resume
 from regard.training.stream import updates
-from regard.training.team import Team, gathered
+from regard.training.team import Team, gathered, processes, refuse_many
 from regard.training.update import Learner
 
 pytestmark = pytest.mark.no_shapes
@@ -49,6 +49,15 @@ def test_alone_nothing_is_sent() -> None:
         assert (team.told(True), team.told(3)) == (True, 3)
         module = torch.nn.Linear(1, 1)
         assert team.joined(module) is module
+
+
+def test_what_starts_runs_of_its_own_is_no_team(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    refuse_many("compare")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert processes() == 2
+    with pytest.raises(UsageError, match=r"compare trains one run after the other.*without torchrun"):
+        refuse_many("compare")
 
 
 # ── the same numbers ─────────────────────────────────────────────────────────────────────────────────────────────────

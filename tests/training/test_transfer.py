@@ -26,7 +26,7 @@ from regard.folder import shapes_of
 from regard.models.build import build
 from regard.training import home, run
 from regard.training.prepare import prepare
-from regard.training.run import resume, train
+from regard.training.run import Call, Given, resume, train
 from regard.training.transfer import Body, kept_names, kept_weights, read_body, resolve
 
 pytestmark = pytest.mark.no_shapes
@@ -436,7 +436,7 @@ def test_killed_and_resumed_without_the_body_is_the_same(
     shutil.copytree(filled, tmp_path / "body")
     found = read_body(tmp_path / "body")
     c, data = made(found, *CLASSIFY, "encoder.dropout=0.2", *words), str(place / "labels.tsv")
-    train(c, data, None, tmp_path / "unbroken", quiet=True, body=found)
+    train(c, data, None, tmp_path / "unbroken", Call(quiet=True), Given(body=found))
     told = run.Report.step
 
     def report(self: Any, at: int, *rest: Any) -> None:
@@ -446,7 +446,10 @@ def test_killed_and_resumed_without_the_body_is_the_same(
 
     with monkeypatch.context() as patch:
         patch.setattr(run.Report, "step", report)
-        assert in_child(lambda: train(c, data, None, tmp_path / "m", quiet=True, body=found)) == -signal.SIGKILL
+        assert (
+            in_child(lambda: train(c, data, None, tmp_path / "m", Call(quiet=True), Given(body=found)))
+            == -signal.SIGKILL
+        )
     shutil.rmtree(tmp_path / "body")
     resume(tmp_path / "m", quiet=True)
     same_result(tmp_path / "m", tmp_path / "unbroken")
@@ -483,8 +486,8 @@ def test_two_processes_start_from_the_same_weights(
     found = read_body(filled)
     c = made(found, *CLASSIFY, "encoder.dropout=0.0", "train.freeze=true")
     data = str(place / "labels.tsv")
-    train(c, data, None, tmp_path / "alone", quiet=True, body=found)
-    assert in_a_team(lambda rank: train(c, data, None, tmp_path / "two", quiet=True, body=found)) == [0, 0]
+    train(c, data, None, tmp_path / "alone", Call(quiet=True), Given(body=found))
+    assert in_a_team(lambda rank: train(c, data, None, tmp_path / "two", Call(quiet=True), Given(body=found))) == [0, 0]
     one, two = weights(tmp_path / "alone"), weights(tmp_path / "two")
     for name, weight in one.items():
         torch.testing.assert_close(two[name], weight, rtol=1e-4, atol=1e-5)
@@ -523,7 +526,7 @@ def test_a_body_must_be_there_and_whole(place: Path, filled: Path, tmp_path: Pat
         read_body(place / "labels.tsv")
     broken = replace(read_body(filled), weights={"encoder.norm.weight": torch.zeros(3)})
     with pytest.raises(ConfigError, match=r"encoder.norm.weight: the model in .* has the shape \[3\], and the new one"):
-        train(made(broken, *CLASSIFY), str(place / "labels.tsv"), quiet=True, body=broken)
+        train(made(broken, *CLASSIFY), str(place / "labels.tsv"), call=Call(quiet=True), given=Given(body=broken))
 
 
 # ── it helps ─────────────────────────────────────────────────────────────────────────────────────────────────────────

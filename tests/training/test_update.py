@@ -13,7 +13,7 @@ from regard.models.model import Model
 from regard.tasks.task import Loss
 from regard.tasks.transduce import Transduce
 from regard.training.prepare import Prepared, prepare
-from regard.training.run import train
+from regard.training.run import Call, train
 from regard.training.stream import updates
 from regard.training.team import Team
 from regard.training.update import Learner, parts
@@ -93,7 +93,7 @@ def test_other_errors_are_not_taken_for_it(data: Prepared, monkeypatch: pytest.M
 def test_a_run_goes_on_and_says_it_once(copy_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried = short_of_memory(monkeypatch, 3, ERRORS[2])
     with pytest.warns(UserWarning, match="out of memory") as said:
-        train(config.resolve("rnn-attention", None, WORDS), str(copy_file), None, tmp_path / "m", quiet=True)
+        train(config.resolve("rnn-attention", None, WORDS), str(copy_file), None, tmp_path / "m", Call(quiet=True))
     assert len(said) == 1
     assert max(tried) > 3
     assert (tmp_path / "m" / "model.safetensors").is_file()

@@ -29,7 +29,7 @@ from regard.training.keep import Keeper
 from regard.training.loop import Crew, loop
 from regard.training.prepare import prepare
 from regard.training.progress import Report
-from regard.training.run import train
+from regard.training.run import Call, train
 from regard.training.schedule import forcing, learning_rate
 from regard.training.stop import Clock, Stop
 from regard.training.team import Team
@@ -127,7 +127,7 @@ def test_weights_that_are_no_numbers_end_the_run_and_are_never_kept(
 ) -> None:
     listening.poisoned_step = 3
     with pytest.raises(DivergedError, match=r"is not finite any more; a lower train\.learning_rate may help") as caught:
-        train(settings(), str(copy_file), None, tmp_path / "m", quiet=True)
+        train(settings(), str(copy_file), None, tmp_path / "m", Call(quiet=True))
     assert caught.value.exit_code == 70
     assert not (tmp_path / "m" / "manifest.json").exists()
     assert not (tmp_path / "m" / "model.safetensors").exists()
@@ -212,7 +212,9 @@ def test_card_names_the_beam_that_was_used(copy_file: Path, tmp_path: Path, monk
         return sound(self, model, items, wish, numbers)
 
     monkeypatch.setattr(Transduce, "answer", answer)
-    train(settings("search.beam=3", "train.steps=2", "train.warmup=1"), str(copy_file), None, tmp_path, quiet=True)
+    train(
+        settings("search.beam=3", "train.steps=2", "train.warmup=1"), str(copy_file), None, tmp_path, Call(quiet=True)
+    )
     assert "decoded with beam 3;" in (tmp_path / "README.md").read_text(encoding="utf-8")
     assert beams == [1] * (len(beams) - 1) + [3]  # validations are greedy
 
@@ -224,7 +226,7 @@ def test_what_no_run_of_ours_wrote_is_never_touched(copy_file: Path, tmp_path: P
     kept.parent.mkdir(exist_ok=True)
     kept.write_text("mine", encoding="utf-8")
     with pytest.raises(UsageError, match=f"holds {name}, and no run of regard wrote it; choose another -o"):
-        train(settings(), str(copy_file), None, tmp_path, force=force, quiet=True)
+        train(settings(), str(copy_file), None, tmp_path, Call(force=force, quiet=True))
     assert kept.read_text(encoding="utf-8") == "mine"
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
@@ -234,15 +236,15 @@ def test_a_foreign_manifest_is_no_sign_of_a_run_of_ours(copy_file: Path, tmp_pat
     for name, text in files.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match="no run of regard wrote it"):
-        train(settings("train.steps=1", "train.warmup=0"), str(copy_file), None, tmp_path, force=True, quiet=True)
+        train(settings("train.steps=1", "train.warmup=0"), str(copy_file), None, tmp_path, Call(force=True, quiet=True))
     assert {path.name: path.read_text(encoding="utf-8") for path in tmp_path.iterdir()} == files
 
 
 def test_other_files_beside_a_run_outlive_a_forced_one(copy_file: Path, tmp_path: Path) -> None:
     words = ["train.steps=1", "train.warmup=0"]
-    train(settings(*words), str(copy_file), None, tmp_path, quiet=True)
+    train(settings(*words), str(copy_file), None, tmp_path, Call(quiet=True))
     (tmp_path / "notes.txt").write_text("mine", encoding="utf-8")
-    train(settings(*words, "train.seed=1"), str(copy_file), None, tmp_path, force=True, quiet=True)
+    train(settings(*words, "train.seed=1"), str(copy_file), None, tmp_path, Call(force=True, quiet=True))
     assert (tmp_path / "notes.txt").read_text(encoding="utf-8") == "mine"
     assert "seed 1" in (tmp_path / "README.md").read_text(encoding="utf-8")
 
@@ -252,7 +254,7 @@ def test_devices_that_can_not_train_are_refused(copy_file: Path, tmp_path: Path,
     with pytest.raises(ConfigError, match=rf"train\.device: '{name}' is not supported here"):
         device(config.Train(device=name))
     with pytest.raises(ConfigError, match=name):
-        train(settings(f"train.device={name}"), str(copy_file), None, tmp_path / "m", quiet=True)
+        train(settings(f"train.device={name}"), str(copy_file), None, tmp_path / "m", Call(quiet=True))
     assert not (tmp_path / "m").exists()
 
 
@@ -300,10 +302,10 @@ def test_a_log_and_checkpoints_of_others_are_no_run_of_ours(copy_file: Path, tmp
     kept.write_text("mine", encoding="utf-8")
     (tmp_path / "metrics.jsonl").write_text("{}\n", encoding="utf-8")
     with pytest.raises(UsageError, match="no run of regard wrote it"):
-        train(settings(), str(copy_file), None, tmp_path, force=True, quiet=True)
+        train(settings(), str(copy_file), None, tmp_path, Call(force=True, quiet=True))
     assert kept.read_text(encoding="utf-8") == "mine"
 
 
 def test_an_unknown_metric_is_refused_before_the_data_are_read() -> None:
     with pytest.raises(ConfigError, match=r"train\.metric: foo"):
-        train(settings("train.metric=foo"), "no-such-file.tsv", quiet=True)
+        train(settings("train.metric=foo"), "no-such-file.tsv", call=Call(quiet=True))

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from regard import folder as folders
 from regard.config import Config
 from regard.errors import ConfigError, DataError, DivergedError, FolderError, Interrupted, RegardError, UsageError
 from regard.training.home import finished, read_start, tidy
+from regard.training.run import Call, Given
 from regard.tune import plan, search, trial
 from regard.tune.budget import Budget
 
@@ -51,16 +53,16 @@ class Runs:
     """In place of training: each run is written down, and has the score that is said, or the error."""
 
     results: dict[str, float | Exception] = field(default_factory=dict)
-    calls: list[tuple[str, Config, dict[str, Any]]] = field(default_factory=list)
+    calls: list[tuple[str, Config, Given]] = field(default_factory=list)
 
-    def train(self, *words: Any, **more: Any) -> Any:
-        name = "m" if words[3] is None else Path(words[3]).name
-        self.calls.append((name, words[0], more))
+    def train(self, c: Config, path: str, valid: str | None, out: Path | None, call: Call, given: Given) -> Any:
+        name = "m" if out is None else out.name
+        self.calls.append((name, c, given))
         result = self.results.get(name, 50.0)
         if isinstance(result, Exception):
             raise result
         found = SimpleNamespace(metrics={"exact": SimpleNamespace(value=result)}, facts={})
-        return SimpleNamespace(config=words[0], task=None), found
+        return SimpleNamespace(config=c, task=None), found
 
     @property
     def names(self) -> list[str]:
@@ -68,7 +70,7 @@ class Runs:
 
     @property
     def table(self) -> list[dict[str, str]]:
-        return table(self.calls[-1][2]["files"]["tune.csv"])
+        return table(self.calls[-1][2].files["tune.csv"])
 
 
 @pytest.fixture
@@ -96,9 +98,9 @@ def made(copy_file: Path, tmp_path_factory: pytest.TempPathFactory) -> Made:
     folder, said, tokens = tmp_path_factory.mktemp("tune") / "m", io.StringIO(), []
     usual: Callable[..., Any] = trial.train
 
-    def train(*words: Any, **more: Any) -> Any:
-        tokens.append((Path(words[3]).name, words[0].copies, words[9] is not None))
-        return usual(*words, **more)
+    def train(c: Config, path: str, valid: str | None, out: Path, call: Call, given: Given) -> Any:
+        tokens.append((out.name, c.copies, given.tokens is not None))
+        return usual(c, path, valid, out, call, given)
 
     with pytest.MonkeyPatch.context() as patch, redirect_stderr(said):
         shorten(patch)
@@ -175,8 +177,8 @@ def test_of_equals_the_first_is_taken(copy_file: Path, tmp_path: Path, runs: Run
 def test_less_is_better_where_the_score_is_an_error(copy_file: Path, tmp_path: Path, runs: Runs) -> None:
     runs.results = {"trial-01": 50.0, "trial-02": 60.0, "trial-03": 40.0}
 
-    def train(*words: Any, **more: Any) -> Any:
-        model, found = runs.train(*words, **more)
+    def train(*words: Any) -> Any:
+        model, found = runs.train(*words)
         return model, SimpleNamespace(metrics={"cer": found.metrics["exact"]}, facts={})
 
     with pytest.MonkeyPatch.context() as patch:
@@ -212,6 +214,12 @@ def test_the_final_run_has_what_is_left(copy_file: Path, tmp_path: Path, monkeyp
     last = runs.calls[10][1].train
     assert last.minutes is not None
     assert 25 < last.minutes < 30  # the trials took no time
+
+
+def test_minutes_are_what_the_data_deserve_whatever_preset_there_is(copy_file: Path) -> None:
+    words = [plan.Asked(str(copy_file), preset=name, words=tuple(said)) for name, said in
+             ((None, []), ("decoder", []), (None, ["encoder.kind=none"]))]  # fmt: skip
+    assert len({plan.minutes_of(each) for each in words}) == 1
 
 
 def test_the_search_ends_where_trials_take_too_long(
@@ -250,7 +258,7 @@ def test_a_trial_that_was_begun_goes_on(
 
     def resume(place: Path, quiet: bool) -> Any:
         resumed.append(place.name)
-        return runs.train(few_steps(config, 1.0), "", None, place)
+        return runs.train(few_steps(config, 1.0), "", None, place, Call(), Given())
 
     runs.results = {"trial-02": STOPPED}
     with pytest.raises(Interrupted):
@@ -356,6 +364,58 @@ def test_another_search_is_replaced_by_force_alone(copy_file: Path, tmp_path: Pa
     runs.calls, runs.results = [], {}
     tune(copy_file, tmp_path / "m", settings=other, force=True)
     assert runs.names == ALL
+
+
+def test_an_equal_search_is_begun_anew_by_force(copy_file: Path, tmp_path: Path, runs: Runs) -> None:
+    runs.results = {"trial-02": STOPPED}
+    for force, how in ((False, "the same command goes on"), (True, "the same command, without --force, goes on")):
+        with pytest.raises(Interrupted, match=how):
+            tune(copy_file, tmp_path / "m", force=force)
+    assert runs.names == ["trial-01", "trial-02"] * 2
+    runs.calls, runs.results = [], {"m": STOPPED}
+    with pytest.raises(Interrupted):
+        tune(copy_file, tmp_path / "m")
+    assert runs.names == ["trial-02", "trial-03", "m"]
+    runs.calls, runs.results = [], {}
+    tune(copy_file, tmp_path / "m", force=True)
+    assert runs.names == ALL
+
+
+def test_force_is_said_once(made: Made, copy_file: Path, tmp_path: Path, runs: Runs) -> None:
+    """A search that was begun in place of a model goes on without it, as long as that model stands there."""
+    shutil.copytree(made.folder, tmp_path / "m")
+    runs.results = {"trial-02": STOPPED}
+    with pytest.raises(Interrupted):
+        tune(copy_file, tmp_path / "m", force=True)
+    assert finished(tmp_path / "m")
+    with pytest.raises(Interrupted):
+        tune(copy_file, tmp_path / "m")
+    assert runs.names == ["trial-01", "trial-02", "trial-02"]
+    other = regard.load(tmp_path / "m")
+    next(other.model.parameters()).data += 1.0
+    other.save(tmp_path / "m")
+    with pytest.raises(UsageError, match="holds another run"):
+        tune(copy_file, tmp_path / "m")
+
+
+def test_another_body_is_another_search(copy_file: Path, copy_folder: Path, tmp_path: Path, runs: Runs) -> None:
+    """A body is known by its weights, not by where it lies."""
+    body, moved = tmp_path / "body", tmp_path / "moved"
+    words = {"settings": ("train.minutes=10.0",), "out": tmp_path / "m"}
+    shutil.copytree(copy_folder, body)
+    runs.results = {"trial-02": STOPPED}
+    with pytest.raises(Interrupted):
+        tune(copy_file, start_from=body, **words)
+    body.rename(moved)
+    runs.calls, runs.results = [], {"trial-03": STOPPED}
+    with pytest.raises(Interrupted):
+        tune(copy_file, start_from=moved, **words)
+    assert runs.names == ["trial-02", "trial-03"]
+    other = regard.load(moved)
+    next(other.model.parameters()).data += 1.0
+    other.save(moved)
+    with pytest.raises(UsageError, match="holds a search with from="):
+        tune(copy_file, start_from=moved, **words)
 
 
 def test_what_others_wrote_is_not_touched(made: Made, copy_file: Path, tmp_path: Path, runs: Runs) -> None:

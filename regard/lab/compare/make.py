@@ -7,11 +7,11 @@ from pathlib import Path
 
 from regard.folder import write_file
 from regard.lab.compare.measure import Comparison, measure
-from regard.lab.compare.page import page
+from regard.lab.compare.page import length_file, page
 from regard.lab.compare.plan import Asked, plan
 from regard.lab.compare.runs import train_all
 
-JSON, HTML = "compare.json", "compare.html"
+JSON, HTML, CURVE = "compare.json", "compare.html", "by-length.svg"
 
 
 def compare(
@@ -41,7 +41,7 @@ def compare(
 
 
 def make(asked: Asked, folder: Path, quiet: bool, command: str) -> Comparison:
-    """Leaves the runs, compare.json and compare.html in the folder."""
+    """Leaves the runs, compare.json, compare.html and the curve of scores by length in the folder."""
 
     def say(line: str) -> None:
         if not quiet:
@@ -52,6 +52,8 @@ def make(asked: Asked, folder: Path, quiet: bool, command: str) -> Comparison:
     found = measure(planned, folder, command, say)
     write_file(folder / JSON, (json.dumps(found.as_dict(), ensure_ascii=False, indent=1) + "\n").encode())
     write_file(folder / HTML, page(found).encode())
+    if drawn := length_file(found):
+        write_file(folder / CURVE, drawn.encode())
     return found
 
 

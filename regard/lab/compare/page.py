@@ -5,7 +5,7 @@ from html import escape
 
 from regard.lab.compare import show
 from regard.lab.compare.measure import Comparison, Row, Spread
-from regard.view.chart import Axes, Line, Point, chart
+from regard.view.chart import Axes, Line, Point, chart, chart_file
 from regard.view.html import still
 
 STYLE = """
@@ -140,15 +140,24 @@ def others(c: Comparison) -> str:
 def lengths(c: Comparison) -> str:
     if not c.rows[0].by_length:
         return ""
-    bins = c.rows[0].by_length
-    below = tuple((float(place), show.span(group.first, group.last)) for place, group in enumerate(bins))
-    axes = Axes(f"{c.metric} by source length", "source tokens", c.metric, below)
-    drawn = chart(axes, [Line(row.preset, points(row, c.metric)) for row in c.rows])
+    drawn = chart(*curve(c))
     top = ["source tokens", "examples", *(row.preset for row in c.rows)]
     figure = f'<figure class="plot wide">{drawn}</figure>'
     words = ("Groups hold about as many examples each; whiskers are 95 % intervals. Where all that is known of a "
              "source passes through one vector, long sources come out worse: the bottleneck.")  # fmt: skip
     return chapter(f"{capital(c.metric)} by source length", figure, table(top, show.length_cells(c)), hint(words))
+
+
+def length_file(c: Comparison) -> str:
+    """The curve alone, as an SVG; nothing where sources have no length."""
+    return chart_file(*curve(c)) if c.rows[0].by_length else ""
+
+
+def curve(c: Comparison) -> tuple[Axes, list[Line]]:
+    groups = c.rows[0].by_length
+    below = tuple((float(place), show.span(group.first, group.last)) for place, group in enumerate(groups))
+    axes = Axes(f"{c.metric} by source length", "source tokens", c.metric, below)
+    return axes, [Line(row.preset, points(row, c.metric)) for row in c.rows]
 
 
 def points(row: Row, metric: str) -> tuple[Point, ...]:

@@ -15,10 +15,11 @@ from regard.config import Config
 from regard.data.read import files_of, read
 from regard.data.text import is_running
 from regard.errors import ConfigError, MissingError, UsageError
-from regard.rules import CHOSEN, HONEST, OF_DATA, Configured, configured
+from regard.rules import OF_DATA, Configured, Why, configured
 from regard.tasks.choose import deciding
 from regard.training.device import device
 from regard.training.prepare import columns_of
+from regard.training.team import refuse_many
 
 TOKENS = ("source", "target", "size", "shared")  # that are said to every run, so that no rule chooses them again
 MINUTES = 10.0  # of training for each run, where nobody says otherwise
@@ -70,7 +71,7 @@ class Plan:
 
     asked: Asked
     runs: tuple[Run, ...]
-    why: tuple[str, ...]
+    why: Why
 
     def of(self, preset: str) -> list[Run]:
         return [run for run in self.runs if run.preset == preset]
@@ -109,8 +110,7 @@ def refuse(asked: Asked) -> None:
     said = config.said(None, list(asked.settings)).get("train", {})
     if isinstance(said, dict) and "seed" in said:
         raise UsageError("--set train.seed: every run has its own; say --seeds, and --seed for the first of them")
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-        raise UsageError("compare trains one run after the other, each in one process; start it without torchrun")
+    refuse_many("compare")
     for path in (asked.data, asked.test, asked.valid):
         gone = next((name for name in files_of(path) if not os.path.exists(name)), None) if path is not None else None
         if gone is not None:
@@ -128,7 +128,7 @@ def refuse_test(asked: Asked, c: Config) -> None:
 # ── what all have in common ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def settled(asked: Asked) -> tuple[list[str], tuple[str, ...]]:
+def settled(asked: Asked) -> tuple[list[str], Why]:
     """The words that all runs are configured with, and what was guessed and chosen for the file."""
     words = [*named_task(asked), *asked.words]
     common = [word for word in words if word.startswith(OF_DATA)]
@@ -137,9 +137,8 @@ def settled(asked: Asked) -> tuple[list[str], tuple[str, ...]]:
     made = [resolved(asked.data, preset, [task, *common]) for preset in asked.presets]  # can it do the task at all?
     own = [each.config for each in made]
     narrowest = next((each for each in made if each.config.tokens.shared), ground)  # one vocabulary holds one kind
-    why = tuple(
-        line for line in narrowest.why if line.startswith(f"{CHOSEN}tokens ") or not line.startswith((CHOSEN, HONEST))
-    )
+    of_tokens = tuple(each for each in narrowest.why.choices if each.settles("tokens.source"))
+    why = Why(narrowest.why.guesses, of_tokens)
     return [task, *token_words(narrowest.config, own), *limit_words([ground.config, *own]), *words], why
 
 

@@ -18,7 +18,7 @@ from regard.folder import write_file
 from regard.lab.compare.plan import Plan, Run
 from regard.training.home import finished, read_start, stillborn, tree_of
 from regard.training.pace import about
-from regard.training.run import resume, train
+from regard.training.run import Call, Given, resume, train
 from regard.training.store import hashes, vocabulary_hash
 
 FILE = "plan.json"  # what the runs were trained on
@@ -53,8 +53,8 @@ def train_one(plan: Plan, run: Run, folder: Path, quiet: bool, command: str) -> 
     if begun(place):
         resume(place, quiet)
         return
-    tokens = vocabulary(plan, folder)
-    train(run.config, plan.asked.data, plan.asked.valid, place, False, quiet, command, plan.why, tokens=tokens)
+    call, given = Call(quiet=quiet, command=command), Given(plan.why, tokens=vocabulary(plan, folder))
+    train(run.config, plan.asked.data, plan.asked.valid, place, call, given)
 
 
 def ending(runs: int, spent: list[float], minutes: float | None) -> str:

@@ -22,7 +22,7 @@ from regard.lab.lesson.curves import ALL, Taught
 from regard.lab.lesson.pages import EXAMPLE, PAGES, Page
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
-from regard.training.run import train
+from regard.training.run import Call, train
 from regard.view.html import page as as_html
 
 TRAIN, TEST = 10_000, 1_000
@@ -60,7 +60,7 @@ def teach(page: Page, task: str, data: Path, words: Sequence[str]) -> tuple[Trai
         builtin.write(task, TRAIN, data / f"{task}.tsv")
         builtin.write(task, TEST, test, part="test")
     c = config.resolve(page.name, None, [*BUDGET, *page.settings, *words])
-    trained, _ = train(c, str(data / f"{task}.tsv"), None, None, quiet=True, command=ALL)
+    trained, _ = train(c, str(data / f"{task}.tsv"), call=Call(quiet=True, command=ALL))
     say(f"{page.name} has learnt {task} in {time.monotonic() - began:.0f} s")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # captions have a header, which is no surprise
