@@ -4,7 +4,7 @@
     python -m bench.copying --data FILE VALID --tokens words --presets rnn-attention --steps 300
 
 Times are processor milliseconds of one thread for 64 examples, medians of the rounds; decoding is greedy, ten tokens
-each. The engine has no copy head, so its time stands beside both.
+each, by the model in torch and by the engine.
 """
 
 import argparse
@@ -25,7 +25,7 @@ from regard.models.build import build
 from regard.models.model import Model
 from regard.tasks.task import Item, Task, Wish
 from regard.training.prepare import prepare
-from regard.training.run import train
+from regard.training.run import Call, train
 
 EXAMPLES = 64
 TEN = Wish(min_length=10, max_length=10)
@@ -65,13 +65,14 @@ def milliseconds(act: Callable[[], None]) -> float:
 
 def costs(off: Case, on: Case, rounds: int) -> dict[str, float]:
     """Medians over the rounds, one round before them not counted."""
-    quick = engine(off.model)
+    quick, pointing = engine(off.model), engine(on.model)
     acts: dict[str, Callable[[], None]] = {
         "step off": off.step,
         "step on": on.step,
         "write off": lambda: off.write(off.model),
         "write on": lambda: on.write(on.model),
         "engine off": lambda: off.write(quick),
+        "engine on": lambda: on.write(pointing),
     }
     times = [{name: milliseconds(act) for name, act in acts.items()} for _ in range(rounds + 1)][1:]
     return {name: median(each[name] for each in times) for name in acts}
@@ -89,9 +90,11 @@ def compare(preset: str, files: tuple[str, str], tokens: str, steps: int, rounds
     print(f"{preset}: a training step {found['step off']:.0f} ms, with a copy head {found['step on']:.0f} "
           f"(× {found['step on'] / found['step off']:.2f}); writing in torch {found['write off']:.0f} and "
           f"{found['write on']:.0f} (× {found['write on'] / found['write off']:.2f}); "
-          f"by the engine, without, {found['engine off']:.0f}", flush=True)  # fmt: skip
+          f"by the engine {found['engine off']:.1f} and {found['engine on']:.1f} "
+          f"(× {found['engine on'] / found['engine off']:.2f}; torch takes × "
+          f"{found['write on'] / found['engine on']:.1f})", flush=True)  # fmt: skip
     for name, c in (("off", off), ("on", on)) if steps > 1 else ():
-        _, judged = train(c, *files, quiet=True)
+        _, judged = train(c, *files, call=Call(quiet=True))
         assert judged is not None
         print(f"{preset}: copying {name}, {steps} steps, seed {c.train.seed}: exact "
               f"{judged.metrics['exact'].value:.1f} %, loss {judged.facts['loss']:.4f}", flush=True)  # fmt: skip

@@ -1,12 +1,12 @@
 """Whether an answer depends on who shares its batch: every preset, 1,000 lines, batches of 1, 2, 7, 32 and 128.
 
-    python -m bench.invariance                  the report for ten presets, printed and into bench/README.md
+    python -m bench.invariance                  the report for all of them, printed and into bench/README.md
     python -m bench.invariance --presets rnn,transformer --lines 200 --page none
 
-Each preset is trained for some steps on its built-in task, so that its answers are those of a model and not of chance.
-The lines are decoded greedily, with a beam of five, by sampling, and rated (the true targets); each batch size has an
-order of its own. An answer is the same when its text, tokens, score, probability and least sure token are, to the last
-bit, and those of its n best.
+A preset with `+copy` behind it has a copy head. Each is trained for some steps on its built-in task, so that its
+answers are those of a model and not of chance. The lines are decoded greedily, with a beam of five, by sampling, and
+rated (the true targets); each batch size has an order of its own. An answer is the same when its text, tokens, score,
+probability and least sure token are, to the last bit, and those of its n best.
 *int8 = fp32* is how many greedy texts are the same in both precisions, *torch = engine* in both ways to compute fp32.
 """
 
@@ -28,10 +28,11 @@ from regard.tasks.fill import Fill
 from regard.tasks.task import Answer, Item, Wish
 from regard.tasks.transduce import Transduce
 from regard.trained import Trained
-from regard.training.run import train
+from regard.training.run import Call, train
 
 PRESETS = ("rnn-single", "rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "decoder",
-           "encoder", "caption")  # fmt: skip
+           "encoder", "caption", "rnn-attention+copy", "conv+copy", "attention-encoder+copy", "transformer+copy",
+           "decoder+copy")  # fmt: skip
 PAGE = Path(__file__).resolve().with_name("README.md")
 SIZES = (2, 7, 32, 128)
 WAYS = {
@@ -72,7 +73,9 @@ def row(preset: str, folder: Path, steps: int, lines: int) -> str:
     builtin.write(task, 3000, folder / "train.tsv")
     builtin.write(task, lines, folder / "test.tsv", part="test")
     words = [f"train.steps={steps}", f"train.validate_steps={steps}", "train.validate_examples=1"]
-    model, _ = train(config.resolve(preset, None, words), str(folder / "train.tsv"), None, None, quiet=True)
+    name, _, head = preset.partition("+")
+    words += ["decoder.copy=true"] if head == "copy" else []
+    model, _ = train(config.resolve(name, None, words), str(folder / "train.tsv"), call=Call(quiet=True))
     table = read(str(folder / "test.tsv"), model.task.columns(), False)
     items = [model.task.encode(example, table.folder) for example in table.examples]
     if isinstance(model.task, Fill):

@@ -17,7 +17,7 @@ from pathlib import Path
 from bench.page import put
 from regard import config
 from regard.data import builtin
-from regard.training.run import train
+from regard.training.run import Call, train
 
 PRESETS = ("rnn-single", "rnn", "rnn-context", "rnn-attention", "conv", "attention-encoder", "transformer", "decoder",
            "encoder")  # fmt: skip
@@ -37,7 +37,7 @@ def row(preset: str, data: Path, test: Path, steps: int, seed: int) -> str:
     ]
     c = config.resolve(preset, None, words)
     started = time.process_time()  # not the clock on the wall: others may want the machine
-    trained, _ = train(c, str(data), None, None, quiet=True)
+    trained, _ = train(c, str(data), call=Call(quiet=True))
     seconds = time.process_time() - started
     found = trained.score(test)
     parameters = trained.model.size

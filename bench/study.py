@@ -35,46 +35,54 @@ HERE = Path(__file__).resolve().parent
 PAGE = HERE / "README.md"
 LINES = HERE / "study.csv"
 DATA = HERE.parents[1] / "shared" / "data"
-HELD = 500  # examples that judge
+HELD = 1000  # examples that judge
 LONGEST = 20 * 60  # seconds after which a trial that does not end is given up
+
+Rows = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
 class Source:
-    """A file to cut from, what judges it, and the tokens that are worth trying."""
+    """Where pairs come from, what judges them, and the tokens that are worth trying."""
 
     train: str  # a path below the data folder, or a built-in task
     valid: str  # the same; empty = examples of the training file that are not trained on
     metric: str
     tokens: tuple[str, ...]
+    made: str = "pairs"  # how two columns are made of those of the file
 
 
 SOURCES = {
     "multi30k": Source("multi30k-en-de/train.tsv", "multi30k-en-de/valid.tsv", "bleu",
-                       ("bpe:1000", "bpe:4000", "bpe:8000", "characters")),
+                       ("bpe:1000", "bpe:2000", "bpe:4000", "bpe:8000", "characters")),
     "cmudict": Source("cmudict/train.tsv", "cmudict/valid.tsv", "exact", ("characters,words", "characters")),
+    "spelling": Source("cmudict/train.tsv", "cmudict/valid.tsv", "exact", ("words,characters",), "swapped"),
     "scan": Source("scan/simple-train.tsv", "", "exact", ("words", "characters")),
     "dates": Source("dates:en", "", "exact", ("characters",)),
     "locales": Source("dates:all", "", "exact", ("characters",)),
+    "snips": Source("snips/train.tsv", "snips/valid.tsv", "exact", ("bpe:1000", "words", "characters"), "parsed"),
+    "typos": Source("ewt/train.tsv", "ewt/valid.tsv", "exact", ("characters", "bpe:1000"), "misspelt"),
 }  # fmt: skip
-CELLS = ("cmudict-1000", "multi30k-1000", "locales-1000", "scan-1000", "cmudict-5000", "multi30k-5000")
+CELLS = ("cmudict-1000", "multi30k-1000", "locales-1000", "snips-1000", "cmudict-5000", "multi30k-5000", "typos-5000")
 
 BASE = {"preset": "rnn-attention", "width": 128, "layers": 1, "dropout": 0.3, "learning_rate": 2e-3,
-        "tokens_per_batch": 2048, "label_smoothing": 0.1, "copy": 0}  # fmt: skip
-TRANSFORMER = {"preset": "transformer", "width": 128, "layers": 3}
+        "tokens_per_batch": 1024, "label_smoothing": 0.1, "copy": 0, "agreement": 0.0,
+        "token_dropout": 0.0, "more": ""}  # fmt: skip
+TRANSFORMER = {"preset": "transformer", "width": 128, "layers": 2}
 DECODER = {"preset": "decoder", "width": 128, "layers": 2}
 CHANGES: tuple[dict[str, Any], ...] = (
-    {}, TRANSFORMER, DECODER, {"copy": 1}, {"dropout": 0.1},
-    {**TRANSFORMER, "copy": 1}, {**TRANSFORMER, "dropout": 0.1}, {"tokens_per_batch": 512},
-    {**TRANSFORMER, "tokens_per_batch": 8192}, {"learning_rate": 4e-3}, {**TRANSFORMER, "learning_rate": 4e-3},
-    {"learning_rate": 1e-3}, {**TRANSFORMER, "learning_rate": 1e-3}, {"label_smoothing": 0.0}, {"layers": 2},
-    {**TRANSFORMER, "width": 256}, {"width": 256},
+    {}, TRANSFORMER, DECODER, {"copy": 1}, {"agreement": 2.0}, {"width": 256}, {"dropout": 0.1}, {"dropout": 0.5},
+    {"token_dropout": 0.1}, {**TRANSFORMER, "copy": 1}, {**TRANSFORMER, "agreement": 2.0},
+    {**TRANSFORMER, "dropout": 0.1}, {"tokens_per_batch": 512}, {**TRANSFORMER, "tokens_per_batch": 4096},
+    {"label_smoothing": 0.0}, {"layers": 2}, {**TRANSFORMER, "layers": 4}, {**TRANSFORMER, "width": 256},
+    {"learning_rate": 4e-3}, {**TRANSFORMER, "learning_rate": 4e-3}, {"learning_rate": 1e-3},
+    {**TRANSFORMER, "learning_rate": 1e-3},
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Trial:
-    """One run: what was set, and what came out. Two that differ in no setting differ in their seed."""
+    """One run: what was set, and what came out."""
 
     cell: str
     minutes: float
@@ -88,6 +96,9 @@ class Trial:
     tokens_per_batch: int
     label_smoothing: float
     copy: int
+    agreement: float
+    token_dropout: float
+    more: str  # further settings, as --set takes them
     metric: str
     score: float
     loss: float
@@ -98,7 +109,7 @@ class Trial:
 
 
 FACTORS = ("preset", "tokens", "width", "layers", "dropout", "learning_rate", "tokens_per_batch", "label_smoothing",
-           "copy")  # fmt: skip
+           "copy", "agreement", "token_dropout", "more")  # fmt: skip
 
 
 def space(source: Source) -> dict[str, optuna.distributions.BaseDistribution]:
@@ -108,12 +119,15 @@ def space(source: Source) -> dict[str, optuna.distributions.BaseDistribution]:
         "preset": choice(("rnn-attention", "transformer", "decoder")),
         "tokens": choice(source.tokens),
         "width": choice((128, 256)),
-        "layers": choice((1, 2, 3)),
-        "dropout": choice((0.1, 0.3)),
+        "layers": choice((1, 2, 3, 4)),
+        "dropout": choice((0.1, 0.3, 0.5)),
         "learning_rate": optuna.distributions.FloatDistribution(5e-4, 6e-3, log=True),
-        "tokens_per_batch": choice((512, 2048, 8192)),
+        "tokens_per_batch": choice((512, 1024, 2048, 4096)),
         "label_smoothing": choice((0.0, 0.1)),
         "copy": choice((0, 1)),
+        "agreement": choice((0.0, 2.0)),
+        "token_dropout": choice((0.0, 0.1)),
+        "more": choice(("",)),
     }
 
 
@@ -124,29 +138,61 @@ def cut(cell: str, data: Path, folder: Path) -> tuple[Path, Path]:
     """Two files: so many examples to train on, and some to judge by that share no source with them."""
     name, _, size = cell.partition("-")
     source = SOURCES[name]
-    rows = read(source.train, data, int(size) + 4 * HELD, "train")
+    rows = read(source, source.train, data, int(size) + 4 * HELD, "train")
     random.Random(0).shuffle(rows)
     if source.valid:
-        held = read(source.valid, data, 10**9, "valid")
+        held = read(source, source.valid, data, 10**9, "valid")
         random.Random(1).shuffle(held)
     else:
         held, rows = rows[:HELD], rows[HELD:]
     judges = held[:HELD]
-    known = {row.split("\t")[0] for row in judges}
-    kept = [row for row in rows if row.split("\t")[0] not in known][: int(size)]
-    paths = folder / "train.tsv", folder / "valid.tsv"
+    known = {left for left, _ in judges}
+    kept = [row for row in rows if row[0] not in known][: int(size)]
+    paths = folder / "train.tsv", folder / "test.tsv"
     for path, content in zip(paths, (kept, judges), strict=True):
-        path.write_text("".join(f"{row}\n" for row in content), encoding="utf-8")
+        path.write_text("".join(f"{left}\t{right}\n" for left, right in content), encoding="utf-8")
     return paths
 
 
-def read(name: str, data: Path, count: int, part: str) -> list[str]:
+def read(source: Source, name: str, data: Path, count: int, part: str) -> Rows:
     if not name.startswith("dates:"):
-        return (data / name).read_text(encoding="utf-8").splitlines()
+        rows = [line.split("\t") for line in (data / name).read_text(encoding="utf-8").splitlines()]
+        return [MADE[source.made](*row) for row in rows]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "dates.tsv"
         builtin.write("dates", count, path, 0, part, name.partition(":")[2])
-        return path.read_text(encoding="utf-8").splitlines()
+        return [(left, right) for left, right in (line.split("\t") for line in path.read_text("utf-8").splitlines())]
+
+
+def parsed(text: str, labels: str, intent: str) -> tuple[str, str]:
+    """A sentence and what it means: the intent, then each slot with the words that fill it."""
+    slots: list[str] = []
+    for word, label in zip(text.split(), labels.split(), strict=True):
+        if label.startswith("B-"):
+            slots.append(f"{label[2:]} : {word}")
+        elif label != "O":
+            slots[-1] += f" {word}"
+    return text, " | ".join([intent, *slots])
+
+
+def misspelt(text: str, _: str) -> tuple[str, str]:
+    """The first words of a sentence with slips in them, and without: letters left out, doubled or swapped."""
+    right = " ".join(text.replace("\xa0", " ").split()[:8])
+    draw, wrong = random.Random(right), list(right)
+    for _ in range(1 + len(right) // 15):
+        place = draw.randrange(max(1, len(wrong) - 1))
+        match draw.randrange(3):
+            case 0:
+                del wrong[place]
+            case 1:
+                wrong.insert(place, wrong[place])
+            case 2:
+                wrong[place : place + 2] = reversed(wrong[place : place + 2])
+    return "".join(wrong) or right, right
+
+
+MADE = {"pairs": lambda left, right: (left, right), "swapped": lambda left, right: (right, left), "parsed": parsed,
+        "misspelt": misspelt}  # fmt: skip
 
 
 # ── one trial ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -160,12 +206,12 @@ def words(chosen: dict[str, Any], minutes: float, seed: int, metric: str) -> lis
     sides = ("decoder",) if alone else ("encoder", "decoder")
     made = [f"{side}.{key}={value}" for side in sides for key, value in (
         ("width", width), ("layers", layers), ("dropout", chosen["dropout"]),
-        *(() if recurrent else (("feedforward", 4 * width), ("heads", max(2, width // 32)))))]  # fmt: skip
+        *(() if recurrent else (("feedforward", 2 * width), ("heads", max(2, width // 32)))))]  # fmt: skip
     kinds, _, size = chosen["tokens"].partition(":")
     first, _, second = kinds.partition(",")
     shared = alone or first == "bpe"
-    if shared and second not in ("", first):
-        raise UsageError(f"{chosen['tokens']}: one vocabulary can not hold both")
+    if (shared or chosen["copy"]) and second not in ("", first):
+        raise UsageError(f"{chosen['tokens']}: one vocabulary can not hold both, and neither is a copy of the other")
     made += [f"tokens.source={first}", f"tokens.target={second or first}", f"tokens.shared={str(shared).lower()}"]
     made += [f"tokens.size={size}"] if size else []
     made += ["embedding.tie_output=true"] if shared else []
@@ -173,18 +219,20 @@ def words(chosen: dict[str, Any], minutes: float, seed: int, metric: str) -> lis
     made += ["decoder.copy=true"] if chosen["copy"] else []
     return [*made, f"train.learning_rate={chosen['learning_rate']:.5f}", f"train.seed={seed}", "train.threads=1",
             f"train.tokens_per_batch={chosen['tokens_per_batch']}", f"train.minutes={minutes}", "train.steps=100000",
-            f"train.label_smoothing={chosen['label_smoothing']}", "train.validate_steps=200",
-            "train.checkpoint_steps=200", "train.validate_examples=100", f"train.metric={metric}"]  # fmt: skip
+            f"train.label_smoothing={chosen['label_smoothing']}", f"train.agreement={chosen['agreement']}",
+            f"embedding.token_dropout={chosen['token_dropout']}", "train.validate_steps=200", "search.beam=5",
+            "train.checkpoint_steps=200", "train.average=5", f"train.metric={metric}",
+            *chosen["more"].split()]  # fmt: skip
 
 
 def run(cell: str, chosen: dict[str, Any], minutes: float, seed: int, data: Path) -> Trial:
     """Trains and judges, in this process."""
     metric, begun = SOURCES[cell.partition("-")[0]].metric, time.monotonic()
     with tempfile.TemporaryDirectory() as place:
-        train, valid = cut(cell, data, Path(place))
+        train, test = cut(cell, data, Path(place))
         said = words(chosen, minutes, seed, metric)
-        model = regard.train(train, valid, Path(place) / "model", chosen["preset"], said, task="transduce")
-        found = model.score(valid)
+        model = regard.train(train, None, Path(place) / "model", chosen["preset"], said, task="transduce")
+        found = model.score(test)
         log = [json.loads(line) for line in (Path(place) / "model" / "metrics.jsonl").read_text().splitlines()]
     best = max((each for each in log if f"valid_{metric}" in each), key=lambda each: each[f"valid_{metric}"])
     return Trial(cell, minutes, seed, **{name: chosen[name] for name in FACTORS}, metric=metric,

@@ -25,7 +25,7 @@ from regard import config
 from regard.errors import RegardError
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
-from regard.training.run import train
+from regard.training.run import Call, train
 
 HERE = Path(__file__).resolve().parent
 PAGE = HERE.with_name("README.md")
@@ -100,7 +100,7 @@ def measure(row: Row, data: Path, words: Sequence[str], judged_on_valid: bool) -
     c = config.resolve(None, HERE / f"{row.config or row.name}.toml", list(words))
     out, started = CACHE / row.name, time.monotonic()
     valid = str(data / row.valid) if row.valid else None
-    trained, found = train(c, str(data / row.train), valid, out, force=True)
+    trained, found = train(c, str(data / row.train), valid, out, Call(force=True))
     assert found is not None
     minutes = (time.monotonic() - started) / 60
     out.with_suffix(".minutes").write_text(f"{minutes}\n")

@@ -24,7 +24,7 @@ from bench.page import put
 from bench.tasks.__main__ import CACHE, DATA, HERE, PAGE
 from regard import config
 from regard.score import Metric, corpus_scores
-from regard.training.run import train
+from regard.training.run import Call, train
 
 PARTS = {"train": "train", "valid": "val", "test": "test"}
 ARTISTS = {"twitter": "Twemoji, as trained on", "google": "Noto, another artist"}
@@ -83,7 +83,7 @@ def learn(data: Path, words: Sequence[str]) -> None:
     paths, out = write_tables(parts(data / "captions.tsv"), CACHE / "emoji-data"), CACHE / "emoji"
     c = config.resolve(None, HERE / "emoji.toml", [f"data.images={data / 'twitter_32.npz'}", *words])
     started = time.monotonic()
-    train(c, str(paths["train"]), str(paths["valid"]), out, force=True)
+    train(c, str(paths["train"]), str(paths["valid"]), out, Call(force=True))
     out.with_suffix(".minutes").write_text(f"{(time.monotonic() - started) / 60}\n")
 
 
