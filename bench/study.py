@@ -26,7 +26,7 @@ from typing import Any
 import optuna
 
 import regard
-from bench import lines
+from bench import forms, lines
 from bench.page import put
 from regard.data import builtin
 from regard.errors import UsageError
@@ -38,7 +38,7 @@ DATA = HERE.parents[1] / "shared" / "data"
 HELD = 1000  # examples that judge
 LONGEST = 20 * 60  # seconds after which a trial that does not end is given up
 
-Rows = list[tuple[str, str]]
+Rows = list[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ SOURCES = {
     "dates": Source("dates:en", "", "exact", ("characters",)),
     "locales": Source("dates:all", "", "exact", ("characters",)),
     "snips": Source("snips/train.tsv", "snips/valid.tsv", "exact", ("bpe:1000", "words", "characters"), "parsed"),
+    "forms": Source("forms", "", "exact", ("characters",)),
     "typos": Source("ewt/train.tsv", "ewt/valid.tsv", "exact", ("characters", "bpe:1000"), "misspelt"),
 }  # fmt: skip
 CELLS = ("cmudict-1000", "multi30k-1000", "locales-1000", "snips-1000", "cmudict-5000", "multi30k-5000", "typos-5000")
@@ -146,22 +147,24 @@ def cut(cell: str, data: Path, folder: Path) -> tuple[Path, Path]:
     else:
         held, rows = rows[:HELD], rows[HELD:]
     judges = held[:HELD]
-    known = {left for left, _ in judges}
+    known = {row[0] for row in judges}
     kept = [row for row in rows if row[0] not in known][: int(size)]
     paths = folder / "train.tsv", folder / "test.tsv"
     for path, content in zip(paths, (kept, judges), strict=True):
-        path.write_text("".join(f"{left}\t{right}\n" for left, right in content), encoding="utf-8")
+        path.write_text("".join("\t".join(row) + "\n" for row in content), encoding="utf-8")
     return paths
 
 
 def read(source: Source, name: str, data: Path, count: int, part: str) -> Rows:
+    if name == "forms":
+        return [*forms.rows(count)]
     if not name.startswith("dates:"):
         rows = [line.split("\t") for line in (data / name).read_text(encoding="utf-8").splitlines()]
         return [MADE[source.made](*row) for row in rows]
     with tempfile.TemporaryDirectory() as place:
         path = Path(place) / "dates.tsv"
         builtin.write("dates", count, path, 0, part, name.partition(":")[2])
-        return [(left, right) for left, right in (line.split("\t") for line in path.read_text("utf-8").splitlines())]
+        return [tuple(line.split("\t")) for line in path.read_text("utf-8").splitlines()]
 
 
 def parsed(text: str, labels: str, intent: str) -> tuple[str, str]:

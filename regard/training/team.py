@@ -4,11 +4,14 @@
 messages. All that differs between ranks is in here and in `Share`: the loop is the same for one process and for many.
 """
 
+import gc
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import timedelta
+from traceback import clear_frames
 from typing import Any
 
 import torch
@@ -98,7 +101,18 @@ def gathered() -> Iterator[Team]:
             raise
         raise RegardError("another process of this run is gone, so this one ends too; what was saved is kept") from None
     finally:
+        let_go(sys.exception())
         dist.destroy_process_group()
+
+
+def let_go(error: BaseException | None) -> None:
+    """Frees what the frames of an error hold: a learner that outlives its group may wait for ever for a thread of it,
+    which waits for the interpreter.
+    """
+    while error is not None:
+        clear_frames(error.__traceback__)
+        error = error.__context__
+    gc.collect()
 
 
 def meet() -> None:
