@@ -22,10 +22,11 @@ CHOSEN = "chosen: "  # how a line begins that tells of a rule …
 HONEST = "expect little: "  # … and one that promises nothing
 OF_DATA = ("task=", "data.", "tokens.")  # how words begin that say what the data are; no preset has a say in them
 WRITTEN = get_args(config.Kind)  # kinds of tokens that a target may have
+BOTH = ("encoder", "decoder")
 PLAIN = ("about", "preset", "task")  # of a config, what is no section
 FEW = 300  # pairs, below which little can be expected
 MOST_MINUTES = 30.0  # that are taken without being asked for
-LONGEST = 1024  # tokens of a text; a longer one is left out
+LONGEST = 4096  # tokens of a text; a longer one is left out
 EDITED = 0.5  # of a target that stands in its source, from which on it is the source with changes …
 SHORT = 100  # … if texts have no more characters than this on average: longer ones are too many tokens
 
@@ -111,14 +112,16 @@ class Case:
 def fitting(side: Side, other: Side, edited: bool = False) -> str:
     """Words where these are symbols, pieces of words in sentences, characters elsewhere.
 
-    Beside sentences, texts of several words are pieces too; one that knows no spaces is characters. Where targets are
-    `edited` sources, a slip in a word makes other pieces of it (misspelt, 1,000 pairs: 0.9 % right, characters 5.8 %).
+    Beside sentences, texts of several words are pieces too, and short ones if both sides are; one that knows no spaces
+    is characters. Where targets are `edited` sources, a slip in a word makes other pieces of it (misspelt, 1,000 pairs:
+    0.9 % right, characters 5.8 %).
     """
-    if edited:
+    if edited and not (side.is_closed and other.is_closed):
         return "characters"
     if side.is_closed:
         return "words"
-    if side.is_prose or (other.is_prose and not other.is_closed and side.words >= 2):
+    beside = other.is_prose and not other.is_closed and side.words >= 2
+    if side.is_prose or beside or (side.is_phrase and other.is_phrase):
         return "bpe"
     return "characters"
 
@@ -179,7 +182,7 @@ class Size:
 
     @property
     def words(self) -> Iterator[str]:
-        for side in ("encoder", "decoder"):
+        for side in BOTH:
             yield f"{side}.layers={self.layers}"
             yield f"{side}.width={self.width}"
             if self.preset == "transformer":
@@ -209,20 +212,32 @@ def body(case: Case) -> Choice:
     """What reads and writes."""
     chosen, pairs = size(case), case.facts.pairs
     dropout = 0.3 if pairs <= 50_000 else 0.1
-    words = [*chosen.words, *(f"{side}.dropout={dropout}" for side in ("encoder", "decoder"))]
+    words = [*chosen.words, *(f"{side}.dropout={dropout}" for side in BOTH)]
     words += [f"embedding.token_dropout={UNSEEN}"] if chosen.preset == LOOP.preset else []
-    shape = f"{chosen.layers} layer{'s' * (chosen.layers > 1)} of {chosen.width}"
     timed = "" if case.has("train", "steps") else f" and {config.in_minutes(case.minutes)}"
-    why = f"preset {chosen.preset}, {shape}, dropout {dropout}: {pairs:,} pairs{timed}; --preset overrules it"
+    shape = shaped(case, chosen, dropout)
+    why = f"preset {chosen.preset}, {shape}: {pairs:,} pairs{timed}; --preset overrules it"
     return Choice(tuple(words), why, chosen.preset)
+
+
+def shaped(case: Case, chosen: Size, dropout: float) -> str:
+    """A body in words, as it will be: with what was said of it."""
+    told = []
+    for side in BOTH:
+        said = {"layers": chosen.layers, "width": chosen.width, "dropout": dropout} | case.said.get(side, {})
+        told.append(
+            f"{said['layers']} layer{'s' * (said['layers'] != 1)} of {said['width']}, dropout {said['dropout']}"
+        )
+    return told[0] if told[0] == told[1] else "; ".join(f"{side} {each}" for side, each in zip(BOTH, told, strict=True))
 
 
 def size(case: Case) -> Size:
     """The largest Transformer that sees enough data often enough in the time there is; else a loop with attention."""
     tokens = case.facts.pairs * max(case.lengths)
     able = [each for each in TRANSFORMERS if 60 * case.minutes * each.speed >= each.passes * tokens]
-    blocks, loops = (any(case.has(side, *names) for side in ("encoder", "decoder")) for names in (OF_BLOCKS, OF_LOOPS))
-    if blocks or (able and case.facts.pairs >= ENOUGH and not loops):
+    blocks, loops = (any(case.has(side, *names) for side in BOTH) for names in (OF_BLOCKS, OF_LOOPS))
+    turned = any(case.said.get(side, {}).get("position", "none") not in config.ADDED for side in BOTH)
+    if blocks or turned or case.has("encoder", "heads") or (able and case.facts.pairs >= ENOUGH and not loops):
         return next(iter(able), TRANSFORMERS[-1])
     return LOOP
 
@@ -233,7 +248,7 @@ COPIED = 0.3  # of a target, beyond chance
 def copying(case: Case) -> Choice:
     source, target = (config.ALIKE.get(kind) for kind in case.kinds)
     blind = case.said.get("decoder", {}).get("context") in ("none", "fixed")
-    if case.facts.copied < COPIED or source != target or blind:
+    if case.facts.copied < COPIED or source != target or blind or case.has("decoder", "copy"):
         return Choice()
     return Choice(("decoder.copy=true",), f"copies from the source: {100 * case.facts.copied:.0f} % of what is written "
                   "stands in it; --set decoder.copy=false overrules it")  # fmt: skip
@@ -264,7 +279,8 @@ def limits(case: Case) -> Choice:
     source, target = (min(LONGEST, length) for length in case.longest)
     words = [f"data.{name}={length}" for name, length in (("max_source", source), ("max_target", target))
              if length > config.Data().max_source]  # fmt: skip
-    return Choice((*words, *([f"search.length_extra={target}"] if target > 64 else [])))
+    extra = [f"search.length_extra={target}"] if target > config.Search().length_extra else []
+    return Choice((*words, *extra))
 
 
 UPDATES = 60  # in a pass over the data at least: of few examples each is learnt from often
@@ -272,10 +288,12 @@ UPDATES = 60  # in a pass over the data at least: of few examples each is learnt
 
 def learning(case: Case, chosen: Size | None) -> Choice:
     """Rates, batches, and the score that decides: in sentences exact matches are too few to tell models apart."""
-    prose = case.facts.target.is_prose and not case.facts.target.is_closed
+    target = case.facts.target
+    prose = (target.is_prose or case.kinds[1] == "bpe") and not target.is_closed
+    dense = ["train.metric=chrf"] if target.is_dense else []  # BLEU counts words, and there are none
+    metric = ["train.metric=bleu"] if prose else dense
     rate = 4e-3 if chosen is not None and chosen.width == 128 and chosen.preset == "transformer" else 2e-3
     batch = min(4096, max(512, 256 * round(case.facts.pairs * max(case.lengths) / UPDATES / 256)))
-    metric = ["train.metric=bleu"] if prose else []
     return Choice((f"train.learning_rate={rate}", f"train.tokens_per_batch={batch}", "train.label_smoothing=0.1",
                    "train.average=5", "train.patience=20", "search.beam=5", *metric))  # fmt: skip
 

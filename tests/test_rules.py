@@ -62,6 +62,32 @@ def test_sources_that_are_only_changed_are_letters() -> None:
     assert case(replace(PROSE, characters=300), short, copied=0.8).kinds == ("bpe", "bpe")
 
 
+def test_symbols_stay_symbols_where_they_are_only_changed() -> None:
+    assert case(SYMBOLS, SYMBOLS, copied=0.8).kinds == ("words", "words")
+
+
+def test_short_sentences_are_pieces_if_both_sides_are() -> None:
+    phrase = replace(PROSE, words=3.5, characters=16, often=9.0)
+    assert case(phrase, phrase).kinds == ("bpe", "bpe")
+    assert "train.metric=bleu" in rules.learning(case(phrase, phrase), None).words
+    assert case(phrase, LETTERS).kinds == ("characters", "characters")
+
+
+def test_the_score_that_decides_can_be_counted_in_what_is_written() -> None:
+    def metric(target: Side) -> list[str]:
+        return [word for word in rules.learning(case(PROSE, target), None).words if word.startswith("train.metric")]
+
+    assert metric(PROSE) == ["train.metric=bleu"]
+    assert metric(replace(CHINESE, unspaced=0.9)) == ["train.metric=chrf"]
+    assert metric(LETTERS) == metric(SYMBOLS) == []
+
+
+def test_outputs_may_be_as_long_as_those_that_were_seen() -> None:
+    digits, spoken = replace(LETTERS, characters=5, longest=6), replace(LETTERS, characters=40, longest=58)
+    assert "search.length_extra=59" in rules.limits(case(digits, spoken)).words
+    assert not rules.limits(case(LETTERS, LETTERS)).words
+
+
 @pytest.mark.parametrize(("source", "target", "kind"), [(LETTERS, SYMBOLS, "characters"), (PROSE, LETTERS, "bpe")])
 def test_one_vocabulary_holds_one_kind(source: Side, target: Side, kind: str) -> None:
     words = rules.tokens(replace(case(source, target), ground={"shared": True})).words
@@ -208,6 +234,19 @@ def test_what_is_said_is_never_chosen(dates: str, word: str) -> None:
     for name, value in config.parse_word(word).items():
         ((key, wanted),) = value.items()
         assert tree[name].get(key, "none") == wanted
+
+
+def test_what_is_told_is_what_will_be(dates: str, write: Write) -> None:
+    made = configured(dates, None, None, ["encoder.width=64", "decoder.width=64", "encoder.dropout=0.0"])
+    line = next(line for line in made.why if line.startswith(f"{CHOSEN}preset"))
+    assert "encoder 1 layer of 64, dropout 0.0; decoder 1 layer of 64, dropout 0.3" in line
+    copying = configured(prose(write), None, None, ["decoder.copy=false"])
+    assert not any("copies" in line for line in copying.why)
+
+
+@pytest.mark.parametrize("word", ["encoder.heads=8", "encoder.position=rotary", "decoder.position=alibi"])
+def test_a_word_that_only_blocks_of_attention_know_leads_to_them(dates: str, word: str) -> None:
+    assert configured(dates, None, None, [word]).config.preset == "transformer"
 
 
 def test_steps_or_minutes_bound_a_run(dates: str) -> None:

@@ -5,6 +5,8 @@ not be read are left to the reader, which says what is wrong with them.
 """
 
 import os
+import random
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -22,6 +24,7 @@ SELDOM = 3  # times: a word that came less often has hardly been seen
 AGAIN = 20  # times on average that a word comes which stands alone, and is one of a few answers
 RUN = 3  # characters whose return in a target counts as copied …
 PAIRS = 2000  # … in so many pairs
+UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")  # no spaces between words
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Side:
     vocabulary: int  # different words
     seldom: float  # of all words, the share of those that hardly came
     often: float = 1.0  # times that a word came, on average
+    plain: float = 1.0  # of all words, the share of those without a digit
+    unspaced: float = 0.0  # of all characters, the share of those of scripts without spaces
 
     @property
     def is_closed(self) -> bool:
@@ -48,12 +53,22 @@ class Side:
         """Whether texts are sentences, long enough that their letters would be too many."""
         return self.words >= 4 and self.characters >= 30
 
+    @property
+    def is_phrase(self) -> bool:
+        """Whether texts are a few words, as a language has them: they come again, and hardly one holds a digit."""
+        return self.words >= 3 and self.often >= SELDOM and self.plain >= 0.9
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether texts are sentences of a script without spaces."""
+        return self.unspaced >= 0.5 and self.characters >= 10
+
 
 @dataclass(frozen=True)
 class Facts:
     """What the rules look at."""
 
-    pairs: int
+    pairs: int  # different ones
     source: Side
     target: Side
     alike: float  # of the target's characters, the share of those that sources have too
@@ -79,9 +94,15 @@ class Tally:
     def side(self) -> Side:
         texts, total = len(self.lengths), self.words.total()
         seldom = sum(often for often in self.words.values() if often < SELDOM)
+        plain = sum(often for word, often in self.words.items() if not any(map(str.isdigit, word)))
+        unspaced = sum(often for letter, often in self.letters.items() if is_unspaced(letter))
         return Side(sum(self.lengths) / texts, total / texts, nearly_most(self.lengths), nearly_most(self.counts),
-                    len(self.letters), len(self.words), seldom / max(1, total),
-                    total / max(1, len(self.words)))  # fmt: skip
+                    len(self.letters), len(self.words), seldom / max(1, total), total / max(1, len(self.words)),
+                    plain / max(1, total), unspaced / max(1, self.letters.total()))  # fmt: skip
+
+
+def is_unspaced(letter: str) -> bool:
+    return unicodedata.name(letter, "").startswith(UNSPACED)
 
 
 def nearly_most(lengths: Sequence[int]) -> int:
@@ -107,14 +128,15 @@ def streamed(path: str, columns: Columns) -> Iterator[Example]:
 
 def facts_of(examples: Iterable[Example]) -> Facts | None:
     """The facts of examples that are gone through once; none where there are none."""
-    pairs, every, kept = 0, 1, list[tuple[str, str]]()
+    seen, every, kept = set[int](), 1, list[tuple[str, str]]()
     with suppress(RegardError, OSError):  # what was read before it counts; the reader tells what is wrong
-        for pairs, pair in enumerate(islice(both(examples), MOST), start=1):
-            if (pairs - 1) % every == 0:
+        for number, pair in enumerate(islice(both(examples), MOST)):
+            seen.add(hash(pair))  # a pair that comes again teaches nothing more
+            if number % every == 0:
                 kept.append(pair)
             if len(kept) >= 2 * LOOKED:
                 every, kept = 2 * every, kept[::2]
-    return facts(pairs, kept) if kept else None
+    return facts(len(seen), kept) if kept else None
 
 
 def both(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:
@@ -129,7 +151,9 @@ def facts(pairs: int, looked: Sequence[tuple[str, str]]) -> Facts:
         target.add(right)
     known = sum(often for letter, often in target.letters.items() if letter in source.letters and not letter.isspace())
     written = sum(often for letter, often in target.letters.items() if not letter.isspace())
-    some = looked[:: -(-len(looked) // PAIRS)]
+    some = [*dict.fromkeys(looked)]
+    random.Random(0).shuffle(some)  # files are often sorted, so that neighbours are alike
+    some = some[:PAIRS]
     return Facts(pairs, source.side(), target.side(), known / max(1, written), copied(some))
 
 

@@ -57,9 +57,33 @@ def test_what_is_copied_counts_beyond_chance() -> None:
     assert facts(27, [(name, "yes") for name in names]).copied == 0.0
 
 
+def test_the_order_of_a_file_does_not_matter() -> None:
+    lemmas = [f"{a}{b}{c}" for a in ("kar", "mol", "tiv") for b in ("eno", "asu", "ilo") for c in ("dra", "fen", "gul")]
+    rows = [
+        (f"{lemma} V;{tag}", f"{lemma}{ending}") for lemma in lemmas for tag, ending in zip("ABCD", "mnpt", strict=True)
+    ]
+    mixed = [rows[number * 31 % len(rows)] for number in range(len(rows))]
+    assert facts(108, rows).copied == pytest.approx(facts(108, mixed).copied, abs=0.05)
+    assert facts(108, rows).copied > 0.5
+
+
+def test_a_pair_that_comes_again_is_not_counted_again(write: Write) -> None:
+    assert measured(write("x.tsv", "a\tb\na\tc\n" * 50)).pairs == 2
+
+
+def test_short_sentences_and_scripts_without_spaces() -> None:
+    persons, deeds = {"he": "er", "she": "sie", "it": "es"}, {"eats": "isst", "runs": "rennt", "sits": "sitzt"}
+    phrase = [(f"{who} {does} here", f"{persons[who]} {deeds[does]} hier") for who in persons for does in deeds]
+    assert facts(9, phrase).source.is_phrase
+    assert not facts(9, [(f"{i} May 201{i}", "x") for i in range(9)]).source.is_phrase
+    dense = facts(9, [(f"he saw number {i}", f"他看到了第{i}号，而且他很高兴") for i in range(9)])
+    assert dense.target.is_dense
+    assert not dense.source.is_dense
+
+
 def test_many_pairs_are_counted_and_few_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "x.tsv"
-    path.write_text("".join(f"{'a' * (i % 10 + 1)}\tb\n" for i in range(1000)), encoding="utf-8")
+    path.write_text("".join(f"{'a' * (i % 10 + 1)}\tb{i}\n" for i in range(1000)), encoding="utf-8")
     whole = measured(path)
     monkeypatch.setattr(measure, "LOOKED", 40)
     some = measured(path)
@@ -72,6 +96,6 @@ def test_many_pairs_are_counted_and_few_looked_at(tmp_path: Path, monkeypatch: p
 def test_what_can_not_be_read_is_left_to_the_reader(write: Write, tmp_path: Path) -> None:
     assert measure.measure(str(tmp_path / "none.tsv"), CHOOSE) is None
     assert measure.measure(write("empty.tsv", ""), CHOOSE) is None
-    assert measured(write("bad.tsv", "a\tb\nc\nd\te\n" * 30)).pairs == 60
+    assert measured(write("bad.tsv", "".join(f"a{i}\tb\nc\nd{i}\te\n" for i in range(30)))).pairs == 60
     os.mkfifo(tmp_path / "pipe")
     assert measure.measure(str(tmp_path / "pipe"), CHOOSE) is None
