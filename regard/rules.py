@@ -170,7 +170,7 @@ def tying(case: Case) -> Choice:
 
 @dataclass(frozen=True)
 class Size:
-    """A body, and about how many tokens of the longer side it learns from in a second on two cores."""
+    """A body, and about how many pieces of the longer side it learns from in a second on two cores."""
 
     preset: str
     layers: int
@@ -200,7 +200,8 @@ TRANSFORMERS = (
 )
 # Width 256 beside 128: Multi30k, 5,000 pairs, 22.9 and 19.8; snips, 1,000, 28.9 and 23.1 (with tokens unseen); cmudict,
 # 1,000, 22.7 and 23.6, which is no difference. 512 wide: 25.0 in three times the minutes in which 256 has 25.3.
-LOOP = Size("rnn-attention", 1, 256, 0, 1, 5_000)
+LOOP = Size("rnn-attention", 1, 256, 0, 1, 8_000)
+FEWER = 2.0  # times as fast where outputs are of a few symbols: most of the time goes into the output layer
 # Tokens that a loop does not see: Multi30k, 5,000 pairs, 20.7 with 0.1, 19.8 with none; 0.2 is less than 0.1 (24.3 and
 # 25.3, 2,000 pieces); cmudict, 1,000, 23.3 and 23.1.
 UNSEEN = 0.1
@@ -232,14 +233,24 @@ def shaped(case: Case, chosen: Size, dropout: float) -> str:
 
 
 def size(case: Case) -> Size:
-    """The largest Transformer that sees enough data often enough in the time there is; else a loop with attention."""
+    """The largest Transformer that sees enough sentences often enough in the time there is; else a loop."""
     tokens = case.facts.pairs * max(case.lengths)
     able = [each for each in TRANSFORMERS if 60 * case.minutes * each.speed >= each.passes * tokens]
     blocks, loops = (any(case.has(side, *names) for side in BOTH) for names in (OF_BLOCKS, OF_LOOPS))
     turned = any(case.said.get(side, {}).get("position", "none") not in config.ADDED for side in BOTH)
-    if blocks or turned or case.has("encoder", "heads") or (able and case.facts.pairs >= ENOUGH and not loops):
+    if (
+        blocks
+        or turned
+        or case.has("encoder", "heads")
+        or (able and case.facts.pairs >= ENOUGH and is_worded(case) and not loops)
+    ):
         return next(iter(able), TRANSFORMERS[-1])
     return LOOP
+
+
+def is_worded(case: Case) -> bool:
+    """Whether any side is pieces of words."""
+    return any(kind in ("bpe", "unigram") for kind in case.kinds)
 
 
 COPIED = 0.3  # of a target, beyond chance
@@ -284,18 +295,33 @@ def limits(case: Case) -> Choice:
 
 
 UPDATES = 60  # in a pass over the data at least: of few examples each is learnt from often
+VALIDATIONS = 25  # in a run, about; the mean of the last five checkpoints is then of its last fifth
+LONGEST_WARMUP = 800  # steps
 
 
 def learning(case: Case, chosen: Size | None) -> Choice:
     """Rates, batches, and the score that decides: in sentences exact matches are too few to tell models apart."""
-    target = case.facts.target
+    body, target = chosen or LOOP, case.facts.target
     prose = (target.is_prose or case.kinds[1] == "bpe") and not target.is_closed
     dense = ["train.metric=chrf"] if target.is_dense else []  # BLEU counts words, and there are none
     metric = ["train.metric=bleu"] if prose else dense
-    rate = 4e-3 if chosen is not None and chosen.width == 128 and chosen.preset == "transformer" else 2e-3
+    rate = 4e-3 if body.width == 128 and body.preset == "transformer" else 2e-3
     batch = min(4096, max(512, 256 * round(case.facts.pairs * max(case.lengths) / UPDATES / 256)))
+    steps = expected(case, body, batch)
+    every = min(500, max(100, 50 * round(steps / VALIDATIONS / 50)))
+    warmup = min(LONGEST_WARMUP, steps // 10)
+    warm = [f"train.warmup={warmup}"] if body.preset == "transformer" and warmup > 100 else []
     return Choice((f"train.learning_rate={rate}", f"train.tokens_per_batch={batch}", "train.label_smoothing=0.1",
-                   "train.average=5", "train.patience=20", "search.beam=5", *metric))  # fmt: skip
+                   f"train.validate_steps={every}", f"train.checkpoint_steps={every}", "train.average=5",
+                   "train.patience=20", "search.beam=5", *warm, *metric))  # fmt: skip
+
+
+def expected(case: Case, body: Size, batch: int) -> int:
+    """Updates of a run, about: those that were said, or what two cores do in its minutes."""
+    steps = case.said.get("train", {}).get("steps")
+    if isinstance(steps, int) and steps < config.ENDLESS:
+        return steps
+    return round(60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch)
 
 
 # ── one config ───────────────────────────────────────────────────────────────────────────────────────────────────────

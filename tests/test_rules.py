@@ -202,6 +202,23 @@ def test_a_transformer_needs_data_and_time() -> None:
     assert chosen(30_000, 600) == ("transformer", 256)
 
 
+def test_symbols_are_left_to_a_loop_however_many_there_are() -> None:
+    assert rules.size(case(LETTERS, SYMBOLS, 100_000, said={"train": {"minutes": 60}})).preset == "rnn-attention"
+
+
+def test_a_run_is_looked_at_some_twenty_times_and_a_transformer_warms_up() -> None:
+    def words(pairs: int, minutes: float) -> dict[str, str]:
+        at_hand = case(PROSE, PROSE, pairs, said={"train": {"minutes": minutes}})
+        return dict(word.split("=") for word in rules.learning(at_hand, rules.size(at_hand)).words)
+
+    long, short = words(30_000, 45), words(1000, 2)
+    assert 200 <= int(long["train.validate_steps"]) <= 500
+    assert long["train.validate_steps"] == long["train.checkpoint_steps"]
+    assert 300 <= int(long["train.warmup"]) <= rules.LONGEST_WARMUP
+    assert "train.warmup" not in short
+    assert short["train.validate_steps"] == "100"
+
+
 # ── one config ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
