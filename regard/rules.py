@@ -268,10 +268,22 @@ def copying(case: Case) -> Choice:
 # ── training and decoding ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+# Times that the data are gone through; more is learnt by heart, and a rate that ends with the minutes ends too late:
+# cmudict, 1,000 pairs: 60 times 25.5, 120 times 24.8, 240 times 19.9.
+PASSES = 60
+LEARNT = 0.9  # of the pairs; the others are held out
+LEAST_STEPS = 400
+
+
 def duration(case: Case) -> Choice:
+    """Minutes and passes; whichever ends first ends a run, and the learning rate comes down with it."""
+    steps = f"train.steps={last(case)}"
+    often = f"{PASSES} times through the data"
+    if case.has("train", "minutes"):
+        return Choice((steps,), f"no more than {often}: what follows is learnt by heart; --steps overrules it")
     why = f"what {case.facts.pairs:,} pairs of some {sum(case.lengths):.0f} tokens deserve"
-    return Choice((f"train.minutes={case.minutes}", f"train.steps={config.ENDLESS}"),
-                  f"{config.in_minutes(case.minutes)}: {why}; --minutes or --steps overrules it")  # fmt: skip
+    told = f"{config.in_minutes(case.minutes)}, or {often}: {why}; --minutes or --steps overrules it"
+    return Choice((f"train.minutes={case.minutes}", steps), told)
 
 
 def few(case: Case) -> Choice:
@@ -306,22 +318,37 @@ def learning(case: Case, chosen: Size | None) -> Choice:
     dense = ["train.metric=chrf"] if target.is_dense else []  # BLEU counts words, and there are none
     metric = ["train.metric=bleu"] if prose else dense
     rate = 4e-3 if body.width == 128 and body.preset == "transformer" else 2e-3
-    batch = min(4096, max(512, 256 * round(case.facts.pairs * max(case.lengths) / UPDATES / 256)))
-    steps = expected(case, body, batch)
-    every = min(500, max(100, 50 * round(steps / VALIDATIONS / 50)))
+    steps = expected(case, body)
+    every = min(500, max(50, 50 * round(steps / VALIDATIONS / 50)))
     warmup = min(LONGEST_WARMUP, steps // 10)
     warm = [f"train.warmup={warmup}"] if body.preset == "transformer" and warmup > 100 else []
-    return Choice((f"train.learning_rate={rate}", f"train.tokens_per_batch={batch}", "train.label_smoothing=0.1",
+    return Choice((f"train.learning_rate={rate}", f"train.tokens_per_batch={batch(case)}", "train.label_smoothing=0.1",
                    f"train.validate_steps={every}", f"train.checkpoint_steps={every}", "train.average=5",
                    "train.patience=20", "search.beam=5", *warm, *metric))  # fmt: skip
 
 
-def expected(case: Case, body: Size, batch: int) -> int:
-    """Updates of a run, about: those that were said, or what two cores do in its minutes."""
+def batch(case: Case) -> int:
+    """Tokens of an update: that were said, or as many as make enough updates of a pass."""
+    said = case.said.get("train", {}).get("tokens_per_batch")
+    if isinstance(said, int) and said > 0:
+        return said
+    return min(4096, max(512, 256 * round(case.facts.pairs * max(case.lengths) / UPDATES / 256)))
+
+
+def last(case: Case) -> int:
+    """The update after which more would be learnt by heart, about."""
+    tokens = LEARNT * case.facts.pairs * (1 + max(case.lengths))
+    warmup = case.said.get("train", {}).get("warmup")
+    least = max(LEAST_STEPS, 10 * warmup) if isinstance(warmup, int) else LEAST_STEPS
+    return min(config.ENDLESS, max(least, 50 * round(PASSES * tokens / batch(case) / 50)))
+
+
+def expected(case: Case, body: Size) -> int:
+    """Updates of a run, about: those that were said, or what two cores do in its minutes, if not all that help."""
     steps = case.said.get("train", {}).get("steps")
     if isinstance(steps, int) and steps < config.ENDLESS:
         return steps
-    return round(60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch)
+    return min(last(case), round(60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch(case)))
 
 
 # ── one config ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -431,7 +458,7 @@ def choices(case: Case, named: bool = False) -> Iterator[Choice]:
     if named:
         return
     yield few(case)
-    if not case.has("train", "minutes", "steps"):
+    if not case.has("train", "steps"):
         yield duration(case)
     yield tying(case)
     is_open = not case.has("encoder", "kind") and not case.has("decoder", "kind")

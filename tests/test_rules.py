@@ -179,7 +179,7 @@ def test_every_choice_is_a_config(pairs: int, sides: tuple[Side, Side], minutes:
     made = config.resolve(next(each.preset for each in chosen if each.preset), None, words)
     source, target = at_hand.kinds
     assert made.copies == (source == target)
-    assert made.train.steps == config.ENDLESS
+    assert rules.LEAST_STEPS <= made.train.steps == rules.last(at_hand)
 
 
 def test_minutes_grow_with_the_data_and_have_an_end() -> None:
@@ -268,8 +268,9 @@ def test_a_word_that_only_blocks_of_attention_know_leads_to_them(dates: str, wor
 
 def test_steps_or_minutes_bound_a_run(dates: str) -> None:
     assert configured(dates, None, None, ["train.steps=5"]).config.train.minutes is None
-    asked = configured(dates, None, None, ["train.minutes=1"]).config.train
-    assert (asked.minutes, asked.steps) == (1, config.ENDLESS)
+    asked, chosen = (configured(dates, None, None, said).config.train for said in (["train.minutes=1"], []))
+    assert asked.minutes == 1
+    assert rules.LEAST_STEPS < asked.steps == chosen.steps < config.ENDLESS
     both = configured(dates, None, None, ["train.minutes=1", "train.steps=5"]).config.train
     assert (both.minutes, both.steps) == (1, 5)
     named = configured(dates, "rnn", None, ["train.minutes=1"]).config.train
