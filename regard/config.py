@@ -408,7 +408,7 @@ class Train(Section):
     freeze: bool = False  # what was taken from another model does not change
     precision: Literal["auto", "fp32", "bf16"] = "auto"  # auto = bf16 for large models where it is native
     device: str = "auto"
-    threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # none = one for a small model, else all cores
+    threads: Annotated[int, Field(ge=1, le=1024)] | None = None  # none = one for little work, else all cores
     tensorboard: bool = False  # write the logs as events for TensorBoard too
 
     @model_validator(mode="after")

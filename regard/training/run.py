@@ -217,7 +217,7 @@ def begin(data: Prepared, paths: tuple[str, str | None], scene: Scene, given: Gi
     files = {"config.toml": folders.config_bytes(c), "tokenizer.json": folders.vocabulary_bytes(data.vocabulary)}
     files |= {**({BODY: folders.weights_bytes(kept)} if kept else {}), **given.files}
     where = device(c.train)
-    with threads(shapes, c.train.threads) as count:
+    with threads(shapes, c.train.threads, c.train.tokens_per_batch) as count:
         start = Start(
             command=scene.call.command, data=paths[0], valid=paths[1], data_hash=data.data_hash,
             notes=tuple(data.notes),
