@@ -233,6 +233,11 @@ def words(chosen: dict[str, Any], minutes: float, seed: int, metric: str) -> lis
             *chosen["more"].split()]  # fmt: skip
 
 
+def count_work() -> None:
+    """From now on a minute in this process is one of work on a processor: others may use the cores too."""
+    setattr(time, "monotonic", time.process_time)  # noqa: B010
+
+
 def run(cell: str, chosen: dict[str, Any], minutes: float, seed: int, data: Path) -> Trial:
     """Trains and judges, in this process."""
     metric, begun = SOURCES[cell.partition("-")[0]].metric, time.monotonic()
@@ -365,7 +370,7 @@ def main() -> None:
     asked = options()
     if asked.one:
         one = json.loads(asked.one)
-        setattr(time, "monotonic", time.process_time)  # noqa: B010  # seconds of work: others may use the cores too
+        count_work()
         lines.append(asked.lines, run(one["cell"], one["chosen"], asked.minutes, one["seed"], asked.data))
         return
     if not asked.table:
