@@ -37,8 +37,10 @@ def append(path: Path, line: "DataclassInstance") -> None:
 
 
 def write(path: Path, lines: Sequence["DataclassInstance"]) -> None:
-    """These lines and no others."""
-    put(path, lines, "w")
+    """These lines and no others; who is interrupted meanwhile still has those before."""
+    new = path.with_name(f"{path.name}.new")
+    put(new, lines, "w")
+    new.replace(path)
 
 
 def put(path: Path, lines: Sequence["DataclassInstance"], mode: str) -> None:

@@ -108,6 +108,11 @@ class Trial:
     parameters: int
     seconds: float
 
+    @property
+    def chosen(self) -> dict[str, Any]:
+        """What was set."""
+        return {name: getattr(self, name) for name in FACTORS}
+
 
 FACTORS = ("preset", "tokens", "width", "layers", "dropout", "learning_rate", "tokens_per_batch", "label_smoothing",
            "copy", "agreement", "token_dropout", "more")  # fmt: skip
@@ -228,6 +233,11 @@ def words(chosen: dict[str, Any], minutes: float, seed: int, metric: str) -> lis
             *chosen["more"].split()]  # fmt: skip
 
 
+def count_work() -> None:
+    """From now on a minute in this process is one of work on a processor: others may use the cores too."""
+    setattr(time, "monotonic", time.process_time)  # noqa: B010
+
+
 def run(cell: str, chosen: dict[str, Any], minutes: float, seed: int, data: Path) -> Trial:
     """Trains and judges, in this process."""
     metric, begun = SOURCES[cell.partition("-")[0]].metric, time.monotonic()
@@ -263,9 +273,9 @@ def possible(chosen: dict[str, Any]) -> bool:
     return True
 
 
-def propose(cell: str, known: Sequence[Trial]) -> dict[str, Any]:
-    """Settings for one more trial of a cell: those that are planned, then by what is known."""
-    tried = [{name: getattr(trial, name) for name in FACTORS} for trial in known]
+def propose(cell: str, known: Sequence[Trial], failed: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """Settings for one more trial of a cell: those that are planned, then by what is known; never what has failed."""
+    tried = [*(trial.chosen for trial in known), *failed]
     for chosen in planned(cell):
         if chosen not in tried:
             return chosen
@@ -273,34 +283,54 @@ def propose(cell: str, known: Sequence[Trial]) -> dict[str, Any]:
     drawn = space(SOURCES[cell.partition("-")[0]])
     sampler = optuna.samplers.TPESampler(multivariate=True, seed=len(known) * 101 + len(cell))
     study = optuna.create_study(direction="maximize", sampler=sampler)
-    for params, trial in zip(tried, known, strict=True):
-        study.add_trial(optuna.trial.create_trial(params=params, distributions=drawn, value=trial.score))
-    while not possible(found := dict(study.ask(drawn).params)):
+    for trial in known:
+        if is_within(trial.chosen, drawn):
+            made = optuna.trial.create_trial(params=trial.chosen, distributions=drawn, value=trial.score)
+            study.add_trial(made)
+    while not possible(found := dict(study.ask(drawn).params)) or found in tried:
         pass
     return found
 
 
+def is_within(chosen: dict[str, Any], drawn: dict[str, optuna.distributions.BaseDistribution]) -> bool:
+    """Whether all values are among those that are varied; of others optuna can not be told."""
+    for name, allowed in drawn.items():
+        if isinstance(allowed, optuna.distributions.CategoricalDistribution):
+            inside = chosen[name] in allowed.choices
+        else:
+            assert isinstance(allowed, optuna.distributions.FloatDistribution)
+            inside = allowed.low <= chosen[name] <= allowed.high
+        if not inside:
+            return False
+    return True
+
+
 def go_on(asked: argparse.Namespace) -> None:
-    """One more trial of each cell, round and round, each a process of its own."""
+    """One more trial of each cell, round and round; what fails is not tried again as long as this goes on."""
     ends = time.monotonic() + 3600 * asked.hours
-    cells = asked.cells.split(",")
+    failed: dict[str, list[dict[str, Any]]] = {cell: [] for cell in asked.cells.split(",")}
     while time.monotonic() < ends:
-        known = lines.read(asked.lines, Trial)
-        counts = {cell: sum(each.cell == cell and each.minutes == asked.minutes for each in known) for cell in cells}
-        cell = min(cells, key=lambda each: (counts[each], random.random()))
+        lined = [each for each in lines.read(asked.lines, Trial) if each.minutes == asked.minutes]
+        known = {cell: [each for each in lined if each.cell == cell] for cell in failed}
+        counts = {cell: len(known[cell]) + len(failed[cell]) for cell in failed}
+        cell = min(failed, key=lambda each: (counts[each], random.random()))
         if counts[cell] >= asked.trials:
             return
-        chosen = propose(cell, [each for each in known if each.cell == cell and each.minutes == asked.minutes])
-        one = json.dumps({"cell": cell, "chosen": chosen, "seed": counts[cell]})
-        command = [sys.executable, "-m", "bench.study", "--one", one, "--minutes", str(asked.minutes), "--data",
-                   str(asked.data), "--lines", str(asked.lines)]  # fmt: skip
+        chosen = propose(cell, known[cell], failed[cell])
         print(cell, chosen, flush=True)
-        try:
-            code = subprocess.run(command, check=False, timeout=60 * asked.minutes + LONGEST).returncode
-        except subprocess.TimeoutExpired:
-            code = -1
-        if code:
-            print(f"{cell}: ended with {code}, not counted", flush=True)
+        if code := alone({"cell": cell, "chosen": chosen, "seed": len(known[cell])}, asked):
+            failed[cell].append(chosen)
+            print(f"{cell}: ended with {code}; no line is written, and it is not tried again now", flush=True)
+
+
+def alone(one: dict[str, Any], asked: argparse.Namespace) -> int:
+    """A trial in a process of its own, and the code that this ended with; 0 = a line is written."""
+    command = [sys.executable, "-m", "bench.study", "--one", json.dumps(one), "--minutes", str(asked.minutes), "--data",
+               str(asked.data), "--lines", str(asked.lines)]  # fmt: skip
+    try:
+        return subprocess.run(command, check=False, timeout=60 * asked.minutes + LONGEST).returncode
+    except subprocess.TimeoutExpired:
+        return -1
 
 
 # ── the table ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -317,7 +347,7 @@ def table(known: Sequence[Trial]) -> list[str]:
         tops = [max((each.score for each in own if each.preset == name), default=None) for name in presets]
         told = (f"{best.preset}, {best.tokens}, {best.layers} × {best.width}, dropout {best.dropout}, rate "
                 f"{best.learning_rate:.1e}, {best.tokens_per_batch} tokens, smoothing {best.label_smoothing}"
-                f"{', copy' if best.copy else ''}")  # fmt: skip
+                f"{', copy' if best.copy else ''}{f', {best.more}' if best.more else ''}")  # fmt: skip
         rows.append(f"| {cell} | {minutes:g} | {len(own)} | {best.metric} | {best.score:.1f} | "
                     f"{' | '.join('–' if top is None else f'{top:.1f}' for top in tops)} | {told} |")  # fmt: skip
     return rows
@@ -340,7 +370,7 @@ def main() -> None:
     asked = options()
     if asked.one:
         one = json.loads(asked.one)
-        setattr(time, "monotonic", time.process_time)  # noqa: B010  # seconds of work: others may use the cores too
+        count_work()
         lines.append(asked.lines, run(one["cell"], one["chosen"], asked.minutes, one["seed"], asked.data))
         return
     if not asked.table:

@@ -394,7 +394,7 @@ class Train(Section):
     beta2: Share = 0.98
     clip: Annotated[float, Field(gt=0.0)] = 1.0  # greatest norm of the gradient
     label_smoothing: Share = 0.0
-    agreement: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0  # that two passes, each with other dropout, say the same
+    agreement: Annotated[float, Field(ge=0.0, le=100.0)] = 0.0  # that two passes with other dropout agree; forcing is 1
     forcing: Probability = 1.0  # how often a decoder is fed the true token rather than its own; 0 = free running
     forcing_end: Probability | None = None  # where `forcing` has come by the last step; none = it stays
     validate_steps: Positive = 250
@@ -417,6 +417,9 @@ class Train(Section):
             refuse("train.average", "the mean of one checkpoint is that checkpoint; say 0 or at least 2")
         if self.freeze and self.layer_decay < 1.0:
             refuse("train.layer_decay", "with train.freeze=true the layers that it would slow down do not learn at all")
+        if self.agreement and (self.forcing < 1.0 or self.forcing_end is not None):
+            refuse("train.agreement", "two passes can agree only where both are fed the same tokens, and with "
+                   "train.forcing below 1 or train.forcing_end each is fed its own; say one or the other")  # fmt: skip
         if self.warmup_steps >= self.steps and self.schedule == "cosine" and self.warmup is not None:
             refuse("train.warmup", f"{self.warmup} steps of warm-up leave nothing of {self.steps} steps")
         return self

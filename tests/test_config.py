@@ -229,6 +229,8 @@ REFUSALS: list[tuple[config.Tree, list[str], str, str]] = [
      "embedding.tie_output", "found embeddings of 32 and states of 128"),
     (FILL, ["train.forcing=0.5"], "train.forcing", "there is no token to feed back"),
     (FILL, ["train.forcing_end=0.5"], "train.forcing", "there is no token to feed back"),
+    ({}, ["train.agreement=1.0", "train.forcing=0.5"], "train.agreement", "with train.forcing below 1"),
+    ({}, ["train.agreement=1.0", "train.forcing_end=0.0"], "train.agreement", "both are fed the same tokens"),
     ({}, ["decoder.context=none", "decoder.copy=true"], "decoder.copy", "with decoder.context=none nothing looks at"),
     ({}, ["decoder.context=fixed", "decoder.copy=true"], "decoder.copy", "with decoder.context=fixed nothing looks at"),
     (ALONE, ["decoder.copy=true"], "decoder.copy", "nothing looks at the tokens of the source"),

@@ -4,7 +4,7 @@ The logits of a batch are by far its greatest tensor: tokens × vocabulary. Here
 time, and while they do, the gradient is computed too; so nothing of that size is kept for the backward pass.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,6 +15,13 @@ MORE_ROWS = 4096  # elsewhere
 
 
 Beside = tuple[Tensor, Tensor]  # for each row log g, and the logarithm of what its label has beside g · softmax
+
+
+class Aim(NamedTuple):
+    """What is asked of a softmax beside its label: to be smooth, and to agree with its twin."""
+
+    smoothing: float
+    agreement: float
 
 
 def chunked_loss(
@@ -28,7 +35,7 @@ def chunked_loss(
     and q of the second (R-Drop, Liang et al. 2021, https://arxiv.org/abs/2106.14448).
     """
     written_N, copied_N = (None, None) if beside is None else beside
-    given = (states_ND, weight_VD, bias_V, label_N, smoothing, agreement, written_N, copied_N)
+    given = (states_ND, weight_VD, bias_V, label_N, Aim(smoothing, agreement), written_N, copied_N)
     found: Tensor = ChunkedLoss.apply(*given)  # type: ignore[no-untyped-call]
     return found
 
@@ -38,15 +45,15 @@ class ChunkedLoss(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float,
-        agreement: float, written_N: Tensor | None, copied_N: Tensor | None,
+        ctx: Any, states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, aim: Aim,
+        written_N: Tensor | None, copied_N: Tensor | None,
     ) -> Tensor:  # fmt: skip
         device = states_ND.device.type
         kind = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight_VD.dtype
         beside = None if written_N is None or copied_N is None else (written_N, copied_N)
         with torch.autocast(device, enabled=False):
             total, *gradients = total_and_gradients(
-                states_ND.to(kind), weight_VD.to(kind), bias_V.to(kind), label_N, smoothing, beside, agreement
+                states_ND.to(kind), weight_VD.to(kind), bias_V.to(kind), label_N, aim, beside
             )
         given = (states_ND, weight_VD, bias_V, *(beside or ()))
         ctx.save_for_backward(*(gradient.to(each.dtype) for gradient, each in zip(gradients, given, strict=True)))
@@ -59,23 +66,18 @@ class ChunkedLoss(Function):
         found = ctx.saved_tensors
         if factor.device.type != "cpu" or float(factor) != 1.0:
             found = tuple(gradient * factor for gradient in found)
-        return *found[:3], None, None, None, *(found[3:] or (None, None))
+        return *found[:3], None, None, *(found[3:] or (None, None))
 
 
 def total_and_gradients(
-    states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, smoothing: float, beside: Beside | None,
-    agreement: float = 0.0,
-) -> tuple[Tensor, ...]:  # fmt: skip
+    states_ND: Tensor, weight_VD: Tensor, bias_V: Tensor, label_N: Tensor, aim: Aim, beside: Beside | None
+) -> tuple[Tensor, ...]:
     """With logits z, V of them, and ε the smoothing: loss = log Σ exp z − (1 − ε) z[label] − ε mean(z).
 
     Its gradient for z is softmax(z), less 1 − ε at the label, less ε/V everywhere. What is the same everywhere is never
     written into the logits: it reaches the states as a sum of weights, and the weights as a sum of states.
-
-    In a mixture (1 − ε) log softmax(z)[label] becomes (1 − ε) log (g · softmax(z)[label] + what is beside it), of which
-    the softmax has the share r: all that the label pulls at is multiplied by r, and the rest pulls at g and what is
-    beside it. What is smoothed is the softmax alone; a pointer is not asked to point at what the source does not have.
     """
-    vocabulary = len(weight_VD)
+    vocabulary, smoothing = len(weight_VD), aim.smoothing
     exact = torch.promote_types(weight_VD.dtype, torch.float32)
     count = min(ROWS if weight_VD.device.type == "cpu" else MORE_ROWS, max(1, len(label_N)))
     logits, chances = (weight_VD.new_empty(count, vocabulary, dtype=kind) for kind in (weight_VD.dtype, exact))
@@ -89,18 +91,8 @@ def total_and_gradients(
         states, label = states_ND[rows], label_N[rows]  # pairs are never parted: the count is even
         z = torch.addmm(bias_V, states, weight_VD.t(), out=logits[: len(label)])
         p = torch.softmax(z, 1, exact, out=chances[: len(label)])
-        if agreement:
-            apart_RV, part = agreeing(z.to(exact).log_softmax(1), p)
-            total += agreement / 2 * part
-        if beside is None:
-            total += unsmoothed(z, p, label, smoothing)
-        else:
-            share_R, part = mixture(z, p, label, smoothing, *(each[rows].to(exact) for each in beside))
-            total += part
-            pull_N[rows] *= share_R
-            p *= (pull_N[rows] + smoothing)[:, None]
-        if agreement:
-            p.add_(apart_RV, alpha=agreement / 2)
+        near = None if beside is None else (beside[0][rows].to(exact), beside[1][rows].to(exact))
+        total += loss_of(z, p, label, pull_N[rows], aim, near)
         to_bias_V += p.sum(0)
         p.scatter_add_(1, label[:, None], -pull_N[rows, None])
         slope = p.to(weight_VD.dtype)
@@ -120,6 +112,26 @@ def total_and_gradients(
         to_bias_V -= share * len(label_N)
     found = (total.to(exact), to_states_ND, to_weight_VD, to_bias_V)
     return found if beside is None else (*found, -pull_N, pull_N - (1 - smoothing))
+
+
+def loss_of(z_RV: Tensor, p_RV: Tensor, label_R: Tensor, pull_R: Tensor, aim: Aim, beside: Beside | None) -> Tensor:
+    """The loss of some rows but for ε mean(z). Its gradient takes the place of p, what the label pulls at left out.
+
+    In a mixture (1 − ε) log softmax(z)[label] becomes (1 − ε) log (g · softmax(z)[label] + what is beside it), of which
+    the softmax has the share r: all that the label pulls at is multiplied by r, and the rest pulls at g and what is
+    beside it. What is smoothed is the softmax alone; a pointer is not asked to point at what the source does not have.
+    """
+    apart = agreeing(z_RV.to(p_RV.dtype).log_softmax(1), p_RV) if aim.agreement else None
+    if beside is None:
+        part = unsmoothed(z_RV, p_RV, label_R, aim.smoothing)
+    else:
+        share_R, part = mixture(z_RV, p_RV, label_R, aim.smoothing, *beside)
+        pull_R *= share_R
+        p_RV *= (pull_R + aim.smoothing)[:, None]
+    if apart is not None:
+        p_RV.add_(apart[0], alpha=aim.agreement / 2)
+        part += aim.agreement / 2 * apart[1]
+    return part
 
 
 def agreeing(log_RV: Tensor, p_RV: Tensor) -> tuple[Tensor, Tensor]:

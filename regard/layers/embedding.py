@@ -10,8 +10,7 @@ from torch.nn import functional as F
 class Embedding(nn.Module):
     """A table of vectors, scaled by the square root of their width so that positions do not drown them.
 
-    In training a share of `unseen` tokens has no vector at all (Gal & Ghahramani 2016): what they were is to be told by
-    the others.
+    In training a share of `unseen` tokens has no vector at all.
     """
 
     def __init__(self, vocabulary: int, width: int, scale: bool, dropout: nn.Module, unseen: float = 0.0) -> None:
@@ -24,10 +23,16 @@ class Embedding(nn.Module):
 
     def forward(self, ids_BT: Tensor) -> Tensor:
         vectors_BTD: Tensor = self.dropout(self.table(ids_BT) * self.scale)
-        if not self.training or not self.unseen:
-            return vectors_BTD
-        seen_BT = torch.rand(ids_BT.shape, device=ids_BT.device) >= self.unseen
-        return vectors_BTD * seen_BT[..., None]
+        return drop_tokens(vectors_BTD, self.unseen) if self.training else vectors_BTD
+
+
+def drop_tokens(vectors_BTD: Tensor, share: float) -> Tensor:
+    """The same with the whole vectors of a share of the tokens zeroed, and the others as they are: word dropout, as in
+    Iyyer et al. 2015 and, in a decoder, Bowman et al. 2016 (https://arxiv.org/abs/1511.06349)."""
+    if not share:
+        return vectors_BTD
+    seen_BT = torch.rand(vectors_BTD.shape[:2], device=vectors_BTD.device) >= share
+    return vectors_BTD * seen_BT[..., None]
 
 
 class Output(nn.Module):

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from regard.data.tokens import PAD, UNKNOWN
-from regard.layers.embedding import Embedding
+from regard.layers.embedding import Embedding, drop_tokens
 
 REACH = 2  # characters to each side that the convolution sees
 FILTERS = 4  # times the width of a character
@@ -23,10 +23,12 @@ class Spelled(nn.Module):
 
     table[word] + W · max over its letters of relu(U · the letters around). The last `letters` ids of the vocabulary are
     letters. Special tokens and tags are words without any. In training a word is unknown with the probability
-    `forgotten`, so that its letters learn to do without it.
+    `forgotten`, so that its letters learn to do without it, and a share of `unseen` words has no vector at all.
     """
 
-    def __init__(self, table: Embedding, width: int, letters: int, forgotten: float, dropout: nn.Module) -> None:
+    def __init__(
+        self, table: Embedding, width: int, letters: int, forgotten: float, dropout: nn.Module, unseen: float = 0.0
+    ) -> None:
         super().__init__()
         self.table = table
         self.first = table.table.num_embeddings  # letter
@@ -35,6 +37,7 @@ class Spelled(nn.Module):
         self.projection = nn.Linear(FILTERS * width, table.table.embedding_dim, bias=False)
         self.forgotten = forgotten
         self.dropout = dropout
+        self.unseen = unseen
         nn.init.normal_(self.letters.weight, std=1 / math.sqrt(width))
 
     def words(self, ids_BS: Tensor) -> Tensor:
@@ -60,7 +63,7 @@ class Spelled(nn.Module):
         said_BTE = torch.zeros_like(vectors_BTE)
         said_BTE[ids_BT != PAD] = self.projection(said).to(said_BTE.dtype)
         found_BTE: Tensor = self.dropout(vectors_BTE + said_BTE)
-        return found_BTE
+        return drop_tokens(found_BTE, self.unseen) if self.training else found_BTE
 
     def forget(self, ids_BT: Tensor, count: Tensor) -> Tensor:
         """In training, some words are known by their letters alone."""

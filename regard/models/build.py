@@ -156,7 +156,7 @@ def spelled_words(c: config.Config, side: config.Section, vocabulary: int) -> Sp
     e, width = c.embedding, config.embedding_width(side)
     assert width is not None
     table = Embedding(vocabulary - LETTERS, width, e.scale, nn.Identity())
-    return Spelled(table, e.characters, LETTERS, e.word_dropout, Dropout(e.dropout))
+    return Spelled(table, e.characters, LETTERS, e.word_dropout, Dropout(e.dropout), e.token_dropout)
 
 
 def picture(e: config.ImageEncoder) -> nn.Module:

@@ -183,9 +183,9 @@ class Report:
             parts += [
                 "the best so far" if keep.since_best == 0 else f"best {keep.best.value:.4g} (step {keep.best.step})"
             ]
-        if self.settings.patience is not None:
+        if self.settings.patience is not None and not of_mean(entry):  # which comes when all is over
             most = keep.patience(self.settings.patience)
-            parts += [f"patience left {most - keep.since_best} of {most}"]
+            parts += [f"patience left {max(0, most - keep.since_best)} of {most}"]
         parts += [f"{name} {scores[name]:.4g}" for name in TOLD if name in scores and name != keep.metric]
         return " · ".join(parts + self.sparks(keep.metric))
 

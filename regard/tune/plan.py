@@ -5,12 +5,14 @@ What makes no search is refused here, before anything is trained.
 
 import math
 import time
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from regard import config
-from regard.errors import RegardError, UsageError
+from regard.config import Config
+from regard.errors import ConfigError, RegardError, UsageError
 from regard.rules import MOST_MINUTES, OF_DATA, Configured, Why, configured
 from regard.tasks.choose import deciding
 from regard.training.pace import about
@@ -20,7 +22,11 @@ from regard.training.team import refuse_many
 from regard.training.transfer import Body, refuse_another_body
 from regard.tune.budget import Budget, budget
 from regard.tune.memory import flat
-from regard.tune.space import Space, space
+from regard.tune.space import Space, section, space
+
+# Presets to turn text into text, which one is better depends on the data; each with a word that leads the rules to it:
+# a setting that only such a network has, as it would be anyway.
+LEADS = {"rnn-attention": "encoder.cell=gru", "transformer": "encoder.gated=false"}
 
 
 @dataclass(frozen=True)
@@ -75,11 +81,22 @@ def planned(asked: Asked, began: float) -> Search:
     made = asked.configured(f"train.minutes={spending.last}")
     deciding(made.config)
     named = bool(asked.preset or said.get("preset") or asked.body)
+    others = {} if named else dict(alternatives(asked, made.config, said))
     check = (lambda c: None) if (body := asked.body) is None else (lambda c: refuse_another_body(c, body))
-    varied = space(made.config, said, named, check)
+    varied = space(made.config, said, others, check)
     if not varied.settings:
         raise UsageError("--tune: all that a search would vary is said already; leave out some of it, or --tune")
     return Search(asked, varied, spending, made.why, began)
+
+
+def alternatives(asked: Asked, first: Config, said: config.Tree) -> Iterator[tuple[str, Config]]:
+    """What the rules would choose if they had to take another preset, by its name; nothing where none can be."""
+    if first.task != "transduce" or any("kind" in section(said, side) for side in ("encoder", "decoder")):
+        return
+    for name, word in LEADS.items():
+        if name != first.preset:
+            with suppress(ConfigError):  # what was said belongs to the first preset alone
+                yield name, asked.configured(f"train.minutes={first.train.minutes}", word).config
 
 
 def minutes_of(asked: Asked) -> float:

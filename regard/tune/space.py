@@ -1,18 +1,18 @@
 """A config and what was said in, what a search may vary out; and values of these in, the config of a trial out.
 
 Nothing that somebody has said is varied, and nothing that this config does not have. Sizes are told by how they differ
-from the first trial (twice as wide, a layer more), so that they mean the same for another preset.
+from the first trial (twice as wide, a layer more), so that they mean the same for another preset, which has a config of
+its own to begin with.
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from regard import config
 from regard.config import Config, Tree
 from regard.errors import ConfigError
 
-PRESETS = ("rnn-attention", "transformer")  # to turn text into text; which one is better depends on the data
 SMOOTHED = tuple(task for task in config.TASKS if task not in ("embed", "extract"))  # a loss that can be smoothed
 RATES = 4.0  # a learning rate is at most so many times higher or lower
 DROPOUT = 0.5  # at most
@@ -42,6 +42,7 @@ class Space:
     said: Tree
     settings: tuple[Setting, ...]
     check: Callable[[Config], None]  # refuses what the run can not be, its settings all being right
+    others: Mapping[str, Config] = field(default_factory=dict)  # where the first trial has another preset, by its name
 
     @property
     def start(self) -> Values:
@@ -53,15 +54,19 @@ class Space:
         other = {name: value for name, value in values.items() if value != self.start[name]}
         if not other:
             return self.first
-        tree = config.to_tree(self.first)
-        if "preset" in other:
-            tree = with_preset(tree, str(other["preset"]), self.said)
+        ground = self.others[str(other.pop("preset"))] if "preset" in other else self.first
+        if "learning rate" in other:
+            other["learning rate"] = self.rate(ground, float(other["learning rate"]))
+        tree = config.to_tree(ground)
         for name, value in other.items():
-            if name != "preset":
-                tree = changed(tree, name, value, self.said)
+            tree = changed(tree, name, value, self.said)
         made = config.check_tree(tree, "trial")
         self.check(made)
         return made
+
+    def rate(self, ground: Config, value: float) -> float:
+        """As many times that of another preset as it is times that of the first trial."""
+        return float(f"{value * ground.train.learning_rate / self.first.train.learning_rate:.6g}")
 
     def possible(self, values: Mapping[str, Value]) -> bool:
         try:
@@ -82,30 +87,31 @@ class Space:
         return {word: value for name in values for word, value in settings(made, name).items()}
 
 
-def space(first: Config, said: Tree, named: bool, check: Callable[[Config], None] = lambda c: None) -> Space:
+def space(
+    first: Config, said: Tree, others: Mapping[str, Config], check: Callable[[Config], None] = lambda c: None
+) -> Space:
     """What may be varied around a config: all that nobody has said, that it has, and that leads to another config.
 
-    `named` = somebody has named a preset; it is not changed then.
+    `others` are configs of other presets, if the preset may be another one.
     """
-    bare = Space(first, said, tuple(candidates(first, said, named)), check)
+    bare = Space(first, said, tuple(candidates(first, said, others)), check, others)
     kept = []
     for setting in bare.settings:
         choices = tuple(value for value in setting.choices if bare.possible({**bare.start, setting.name: value}))
         if not setting.choices or len(choices) > 1:
             kept.append(Setting(setting.name, setting.first, choices, setting.low, setting.high, setting.log))
-    return Space(first, said, tuple(kept), check)
+    return Space(first, said, tuple(kept), check, others)
 
 
-def candidates(c: Config, said: Tree, named: bool) -> Iterator[Setting]:
+def candidates(c: Config, said: Tree, others: Mapping[str, Config]) -> Iterator[Setting]:
     """What could be varied, the most telling first."""
     t, train = c.train, section(said, "train")
     if "learning_rate" not in train:
         rate = t.learning_rate
         low, high = (float(f"{bound:.2g}") for bound in (rate / RATES, rate * RATES))  # as proposals are rounded
         yield Setting("learning rate", rate, low=low, high=high, log=True)
-    kinds = [side for side in ("encoder", "decoder") if "kind" in section(said, side)]
-    if c.task == "transduce" and not named and not kinds:
-        yield Setting("preset", c.preset, unique(c.preset, *PRESETS))
+    if others:
+        yield Setting("preset", c.preset, unique(c.preset, *others))
     if sides(c, said, "dropout"):
         first = getattr(getattr(c, sides(c, said, "dropout")[0]), "dropout", 0.0)
         yield Setting("dropout", first, low=0.0, high=max(first, DROPOUT))
@@ -138,16 +144,6 @@ def unique(*values: Value) -> tuple[Value, ...]:
 
 
 # ── one trial ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-
-def with_preset(tree: Tree, name: str, said: Tree) -> Tree:
-    """The networks of another preset, with all that does not belong to networks, and what was said of them."""
-    preset = config.preset_says(name)
-    made = {**tree, "preset": name, "about": preset.get("about", "")}
-    for side in ("encoder", "decoder"):
-        kept = {key: value for key, value in tree[side].items() if key in ("dropout", "copy")}
-        made[side] = {**preset[side], **kept, **section(said, side)}
-    return config.to_tree(config.check_tree(made, "trial"))  # with all that a preset leaves to the defaults
 
 
 def changed(tree: Tree, name: str, value: Any, said: Tree) -> Tree:

@@ -1,10 +1,12 @@
 """The cells of the study: their pairs, their plan, and that a trial is trained as its line says."""
 
+import argparse
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from bench import study
+from bench import lines, study
 from bench.study import BASE, CHANGES, SOURCES
 from regard import config
 
@@ -48,6 +50,57 @@ def test_after_the_plan_what_is_proposed_is_possible() -> None:
     chosen = study.propose("cmudict-1000", known)
     assert set(chosen) == set(study.FACTORS)
     config.resolve(chosen["preset"], None, study.words(chosen, 1.0, 0, "exact"))
+
+
+def planned_trials() -> list[study.Trial]:
+    return [trial(chosen, float(number)) for number, chosen in enumerate(study.planned("cmudict-1000"))]
+
+
+@pytest.mark.parametrize("other", [{"width": 512}, {"tokens_per_batch": 256}, {"dropout": 0.2}, {"token_dropout": 0.2},
+                                   {"learning_rate": 0.1}, {"more": "train.patience=3"}])  # fmt: skip
+def test_lines_outside_the_space_do_not_end_the_study(other: dict[str, object]) -> None:
+    outside = {**BASE, "tokens": "characters,words", **other}
+    known = [*planned_trials(), trial(outside, 99.0)]
+    assert study.possible(study.propose("cmudict-1000", known))
+
+
+def test_the_same_settings_alone_count_as_tried() -> None:
+    first, second, *_ = study.planned("cmudict-1000")
+    assert study.propose("cmudict-1000", []) == first
+    assert study.propose("cmudict-1000", [trial({**first, "width": 512}, 9.0)]) == first
+    assert study.propose("cmudict-1000", [trial(first, 9.0)]) == second
+
+
+def test_what_has_failed_is_not_proposed_again() -> None:
+    first, second, *_ = study.planned("cmudict-1000")
+    assert study.propose("cmudict-1000", [], [first]) == second
+    known = planned_trials()
+    found = study.propose("cmudict-1000", known)
+    assert study.propose("cmudict-1000", known, [found]) != found
+
+
+def test_a_study_goes_on_when_trials_fail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = argparse.Namespace(hours=1.0, minutes=4.0, cells="cmudict-1000,scan-1000", trials=3, data=tmp_path,
+                               lines=tmp_path / "study.csv")  # fmt: skip
+    tried: list[dict[str, Any]] = []
+
+    def alone(one: dict[str, Any], asked: argparse.Namespace) -> int:
+        tried.append(one)
+        if one["cell"] == "scan-1000":
+            return 1
+        lines.append(asked.lines, trial(one["chosen"], 9.0))
+        return 0
+
+    monkeypatch.setattr(study, "alone", alone)
+    study.go_on(asked)
+    seeds = {cell: [one["seed"] for one in tried if one["cell"] == cell] for cell in ("cmudict-1000", "scan-1000")}
+    assert seeds == {"cmudict-1000": [0, 1, 2], "scan-1000": [0, 0, 0]}
+    assert all(one not in tried[:place] for place, one in enumerate(tried))
+
+
+def test_the_table_tells_what_was_set_beside_the_factors() -> None:
+    known = [trial({**BASE, "tokens": "characters", "more": "train.weight_decay=0.1"}, 40.0)]
+    assert study.table(known)[2].endswith("smoothing 0.1, train.weight_decay=0.1 |")
 
 
 def test_the_table_has_the_best_of_each_preset() -> None:

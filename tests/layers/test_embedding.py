@@ -83,3 +83,14 @@ def test_unseen_tokens_have_no_vector_in_training_and_the_others_their_own() -> 
     seen = (found != 0).any(-1)
     assert 0.25 < 1 - seen.float().mean().item() < 0.35
     assert torch.equal(found, whole * seen[..., None])
+
+
+@pytest.mark.parametrize("kind", ["words", "spelled"])
+def test_the_share_of_unseen_tokens_is_a_setting(kind: str) -> None:
+    c = config.resolve(None, None, [f"tokens.source={kind}", "embedding.token_dropout=0.3"])
+    model = build(c, 600, 7).train()
+    torch.manual_seed(0)
+    assert model.target_embedding is not None
+    for embedding in (model.source_embedding, model.target_embedding):
+        found = embedding(torch.randint(4, 7, (40, 50)))
+        assert 0.25 < (found == 0).all(-1).float().mean().item() < 0.35

@@ -169,6 +169,15 @@ def test_a_validation_tells_score_best_patience_and_samples(made: Make) -> None:
     assert "validation of the mean of the last 3 checkpoints: exact 61.25" in screen.lines[-1]
 
 
+def test_patience_is_never_less_than_none_and_the_mean_needs_none(made: Make) -> None:
+    report, screen = made(patience=3)
+    entry = {"step": 9, "valid_exact": 1.0}
+    report.validated(entry, [], keeper(2.0, 1, 4), 1.0)
+    assert screen.lines[-1] == "step 9 · validation: exact 1 · best 2 (step 1) · patience left 0 of 3"
+    report.validated(entry | {"weights": "mean of the last 3"}, [], keeper(2.0, 1, 4), 1.0)
+    assert "patience" not in screen.lines[-1]
+
+
 def test_no_patience_is_not_spoken_of(made: Make) -> None:
     report, screen = made()
     report.validated({"step": 1, "valid_exact": 1.0}, [], keeper(1.0, 1, 0), 1.0)

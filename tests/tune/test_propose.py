@@ -8,7 +8,7 @@ from regard.tune import propose as proposing
 from regard.tune.propose import Known, propose, refuse_without_optuna, worths
 from regard.tune.space import Setting, Space, space
 
-SPACE = space(config.resolve(), {}, False)
+SPACE = space(config.resolve(), {}, {"transformer": config.resolve("transformer")})
 
 
 def test_the_same_from_the_same() -> None:

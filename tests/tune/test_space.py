@@ -14,14 +14,16 @@ from regard.tune.space import Space, space
 EVERY = ["learning rate", "dropout", "width", "layers", "tokens per batch"]
 
 
-def made(*words: str, preset: str | None = None) -> Space:
+def made(*words: str, preset: str | None = None, others: tuple[str, ...] = ()) -> Space:
     c = config.resolve(preset, None, list(words))
-    return space(c, config.said(None, list(words)), preset is not None)
+    found = {name: config.resolve(name, None, list(words)) for name in others}
+    return space(c, config.said(None, list(words)), found)
 
 
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_something_to_vary_and_every_proposal_is_a_config(task: str) -> None:
-    found = made(f"task={task}", "train.minutes=1.0")
+    others = ("transformer",) if task == "transduce" else ()
+    found = made(f"task={task}", "train.minutes=1.0", others=others)
     names = [setting.name for setting in found.settings]
     assert set(EVERY) <= set(names)
     assert ("preset" in names) is (task == "transduce")
@@ -54,7 +56,6 @@ def test_the_first_trial_is_what_was_chosen() -> None:
         ("train.label_smoothing=0.2", "label smoothing"),
         ("decoder.width=64", "width"),
         ("decoder.copy=true", "copy"),
-        ("encoder.kind=recurrent", "preset"),
     ],
 )
 def test_what_is_said_is_not_varied(word: str, name: str) -> None:
@@ -71,18 +72,20 @@ def test_what_is_said_of_one_side_holds_there() -> None:
     assert (c.decoder.layers, c.decoder.dropout) == (2, 0.4)
 
 
-def test_a_named_preset_stays() -> None:
-    assert "preset" not in made(preset="transformer").start
+def test_without_others_the_preset_stays() -> None:
+    assert "preset" not in made().start
 
 
-def test_another_preset_keeps_what_is_said_and_all_that_is_not_of_networks() -> None:
-    words = ("train.metric=bleu", "search.beam=5", "encoder.width=96", "decoder.width=96", "encoder.dropout=0.2")
-    found = made(*words)
-    c = found.config({**found.start, "preset": "transformer", "layers": 1})
+def test_another_preset_has_its_own_config_which_is_varied_in_the_same_way() -> None:
+    own = ["train.metric=bleu", "encoder.width=96", "decoder.width=96", "train.learning_rate=4e-3"]
+    other = config.resolve("transformer", None, [*own, "embedding.token_dropout=0.0"])
+    first = config.resolve(None, None, ["embedding.token_dropout=0.1", "train.learning_rate=2e-3"])
+    found = space(first, {}, {"transformer": other})
+    assert found.config({**found.start, "preset": "transformer"}) == other
+    c = found.config({**found.start, "preset": "transformer", "layers": 1, "learning rate": 3e-3})
     assert isinstance(c.encoder, config.AttentionEncoder)
-    assert (c.encoder.width, c.encoder.layers, c.encoder.dropout) == (96, 3, 0.2)
-    assert (c.preset, c.train.metric, c.search.beam) == ("transformer", "bleu", 5)
-    assert c.about == config.resolve("transformer").about
+    assert (c.encoder.width, c.encoder.layers, c.train.learning_rate) == (96, 3, 6e-3)
+    assert (c.preset, c.about, c.embedding.token_dropout) == ("transformer", other.about, 0.0)
 
 
 def test_widths_grow_together_with_what_belongs_to_them() -> None:
@@ -105,6 +108,6 @@ def test_what_can_not_be_is_no_choice() -> None:
 
 def test_a_body_that_was_trained_keeps_its_size(copy_folder: Path) -> None:
     body = read_body(copy_folder)
-    found = space(body.resolve(None, None, []), {}, True, lambda c: refuse_another_body(c, body))
+    found = space(body.resolve(None, None, []), {}, {}, lambda c: refuse_another_body(c, body))
     assert {"learning rate", "dropout"} <= set(found.start)
     assert not {"width", "layers", "preset"} & set(found.start)
