@@ -62,7 +62,7 @@ ROWS = (
     Row("locales", "dates:all", "dates:all", "exact", "–", "stated"),
 )
 SUBSETS = tuple(f"{name}-{size}" for name in ("cmudict", "multi30k", "locales") for size in (1000, 5000))
-MINUTES = 4.0  # of the subsets, as in the study
+MINUTES = 5.0  # of the subsets, as in the study
 SEEDS = 3  # of each subset
 SEARCHED = 8  # configurations at least, whose best is worth being compared with
 COUNTS = {"train": 20_000, "test": 5_000}  # dates
@@ -190,7 +190,7 @@ def searched(name: str, known: Sequence[study.Trial]) -> dict[tuple[object, ...]
     """The configurations that the study has tried on a subset, and the best score of each."""
     found: dict[tuple[object, ...], float] = {}
     for each in known:
-        if each.cell == name and each.minutes == MINUTES:
+        if each.cell == name and each.minutes <= MINUTES:
             chosen = tuple(each.chosen.values())
             found[chosen] = max(each.score, found.get(chosen, each.score))
     return found

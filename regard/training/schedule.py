@@ -9,9 +9,13 @@ from regard.config import Train
 
 
 def learning_rate(t: Train, step: int, last: int | None = None) -> float:
-    """Rises in a line over the warm-up, then falls; steps count from 1."""
+    """Rises in a line over the warm-up, then falls; steps count from 1.
+
+    Of a run that the minutes make short the warm-up is a quarter at most, or a tenth where none was said.
+    """
     last = last or t.steps
-    warmup = t.warmup_steps if t.warmup is not None else min(t.warmup_steps, last // 10)
+    most = t.warmup_steps if last >= t.steps else last // 4
+    warmup = min(t.warmup_steps, last // 10 if t.warmup is None else most)
     if step <= warmup:
         return t.learning_rate * step / warmup
     match t.schedule:

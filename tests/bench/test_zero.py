@@ -77,7 +77,7 @@ def test_a_subset_with_too_few_configurations_is_no_row_but_is_named() -> None:
     text = zero.subsets([figure("cmudict-1000", 40.0)], [*tried, tried[0]])  # the same again is no other configuration
     assert text[2:4] == [
         "",
-        "Still missing, of 8 configurations searched in 4 minutes each, without which a row is left out: "
+        "Still missing, of 8 configurations searched in 5 minutes each, without which a row is left out: "
         "cmudict-1000 1, cmudict-5000 8, multi30k-1000 8, multi30k-5000 8, locales-1000 8, locales-5000 8.",
     ]
 
@@ -94,7 +94,7 @@ def test_only_a_subset_is_run_as_the_study_runs(tmp_path: Path, monkeypatch: pyt
     for name in ("locales-1000", "dates"):
         with pytest.raises(InterruptedError):
             zero.measure(name, 1, tmp_path)
-    assert said == [["train.seed=1", "train.minutes=4.0", "train.threads=1"], ["train.seed=1"]]
+    assert said == [["train.seed=1", "train.minutes=5.0", "train.threads=1"], ["train.seed=1"]]
 
 
 def test_what_is_in_the_file_is_not_run_again_unless_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,3 +42,9 @@ def test_forcing() -> None:
     t = Train(forcing=1.0, forcing_end=0.5, steps=101)
     assert [forcing(t, step) for step in (1, 51, 101)] == pytest.approx([1.0, 0.75, 0.5])
     assert forcing(Train(forcing=1.0, forcing_end=0.0, steps=1, warmup=0), 1) == 1.0
+
+
+def test_minutes_that_end_a_run_early_shorten_its_warm_up() -> None:
+    t = Train(learning_rate=1.0, warmup=400, steps=10_000)
+    assert learning_rate(t, 100, last=400) == pytest.approx(1.0)
+    assert learning_rate(t, 100, last=10_000) == pytest.approx(0.25)
