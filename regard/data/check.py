@@ -115,7 +115,7 @@ def check(table: Table, other: Table | None = None, task: str = "transduce", mea
         alphabets=_alphabets(written(sight)),
         copied=sum(map(is_copy, table.examples)) if has_target else None,
         findings=worst_first([*findings(sight, groups), *between]),
-        baselines=baselines(sight, there) if measure else None,
+        baselines=baselines(sight, there, table.source_names) if measure else None,
     )
 
 

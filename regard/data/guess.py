@@ -18,10 +18,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from regard import config
+from regard.data.columns import (
+    EACH,
+    PART,
+    SEEN,
+    WORDS,
+    are_classes,
+    are_numbers,
+    holds_tags,
+    is_tagged,
+    without_text,
+    words,
+)
 from regard.data.images import is_there, looks_like_image
 from regard.data.read import (
     ASIDE_NAMES,
     CHOOSE,
+    HEADER_NAMES,
     NEARLY_ALL,
     TARGET_NAMES,
     Columns,
@@ -34,23 +47,15 @@ from regard.data.read import (
     quote,
     sample,
 )
-from regard.data.tokens import TAG
 from regard.errors import ConfigError, RegardError
 
-MOST_TAGS = 300  # kinds of tags
-FEW = 4  # rows, of which one may have another number of tags than words
 MOST_LABELS = 100  # kinds of labels …
 LONGEST_LABEL = 60  # … their characters …
-FEWEST_ROWS = 20  # … of so many different examples at least …
-EACH = 10  # … and so many for each label on average …
-SEEN, SEEN_SHARE = 5, 0.8  # … and so many for those labels that most examples have
-WORDS = 3  # in a text, on average, from which on its words, spelled, are its tokens
+FEWEST_ROWS = 20  # … of so many different examples at least, EACH for a label on average …
+SEEN_SHARE = 0.8  # … and of so many of them the label has been SEEN often
 RARE = 0.05  # of the words of texts with holes may come a single time; where more do, words are cut into pieces
 LONGEST = 8192  # tokens of a spelled text; a longer one is left out
 
-GAP = re.compile(r"[^\S\u00a0]+")  # white space; a no-break space stands inside a word
-PART = re.compile(r"\w+")
-BUNDLE = re.compile(r"[^\s;|]+([;|][^\s;|]+)+")
 NAME = re.compile(r"[^\W\d][\w.-]{0,29}")  # of a column
 
 Row = tuple[str, ...]
@@ -206,24 +211,58 @@ def choose(found: Sample, folder: str, columns: Columns, task: str, images: str)
     free = [name for name in found.names if name not in (*source, target) and name.lower() not in ASIDE_NAMES]
     if not target and not free:
         return None
-    tags = [name for name in (*source, *free) if len(found.names) > 2 and holds_tags(found, name)]
+    aside = {} if asked else set_aside(found, free, images)
+    free = [name for name in free if name not in aside]
+    tags = tag_columns(found, source, target, free)
     worded = [name for name in free if name not in tags] or free
-    target, reason = (target, "") if target else likely_target(found, source, worded, task)
+    target, reason = (target, "") if target else likely_target(found, source, worded, task, free[-1])
     if not source:
         source, more = likely_source(found, [name for name in free if name != target], target, folder, images)
         reason = reason or more
     if not source:
         return None
-    usual = len(found.names) == 2 and (source, target) == ((found.names[0],), found.names[1])
-    if usual:
+    if len(found.names) == 2 and (source, target) == ((found.names[0],), found.names[1]):
         return Chosen(source, target)
     tags = [name for name in tags if name in source] if len(source) > 1 else []
+    return Chosen(source, target, line_of_columns(found, source, target, tags, reason, aside), tuple(tags))
+
+
+def line_of_columns(
+    found: Sample, source: Sequence[str], target: str, tags: list[str], reason: str, aside: dict[str, str]
+) -> str:
+    """Why these columns, and the flags that overrule it; nothing where they were asked for and hold no tags."""
     named = f"--source {escape(','.join(source))} --target {escape(target)}" if reason else ""
     tagged = f"--tags {escape(','.join(tags))}" if tags else ""
-    reasons = " and ".join(filter(None, (reason, f"{listed(tags)} holds tags" if tags else "")))
+    left = [f"column {escape(name)} {why} and is set aside" for name, why in aside.items()]
+    reasons = ", ".join(filter(None, (*left, reason, f"{listed(tags)} holds tags" if tags else "")))
     flags = " ".join(filter(None, (named, tagged)))
-    why = f"columns {flags}, of {listed([*found.names])}: {reasons}; these flags overrule it" if flags else ""
-    return Chosen(source, target, why, tuple(tags))
+    return f"columns {flags}, of {listed([*found.names])}: {reasons}; these flags overrule it" if flags else ""
+
+
+def set_aside(found: Sample, free: list[str], images: str) -> dict[str, str]:
+    """The columns that carry no text, each with why; a header that tells the target, or their names, keeps them."""
+    if len(free) < 3 or not found.rows or named_targets(found, free):
+        return {}
+    kept = [name for name in free if found.headed and name.lower() in HEADER_NAMES]
+    kept += [name for name in free if names_pictures(cells_of(found, name), images)]
+    return {name: why for name, why in without_text({name: cells_of(found, name) for name in free}).items()
+            if name not in kept}  # fmt: skip
+
+
+def tag_columns(found: Sample, source: Sequence[str], target: str, free: list[str]) -> list[str]:
+    """Of three columns or more, those that hold tags of the others."""
+    known = [*source, *([target] if target else [])]
+    table = {name: cells_of(found, name) for name in found.names if name in (*known, *free)}
+    if len(table) < 3 or not found.rows:
+        return []
+    last = "" if target else free[-1]
+    wanted = [name for name in (*source, *free) if name not in named_targets(found, free)]
+    return [name for name in wanted if holds_tags(name, table, name == last)]
+
+
+def cells_of(found: Sample, name: str) -> list[str]:
+    place = found.names.index(name)
+    return [row[place] for row in found.rows]
 
 
 def label(names: Sequence[str], asked: str) -> str | None:
@@ -233,19 +272,25 @@ def label(names: Sequence[str], asked: str) -> str | None:
     return names[position(asked) - 1] if 1 <= position(asked) <= len(names) else None
 
 
-def likely_target(found: Sample, source: Sequence[str], free: list[str], task: str) -> tuple[str, str]:
+def named_targets(found: Sample, free: list[str]) -> list[str]:
+    return [name for name in free if found.headed and name.lower() in TARGET_NAMES]
+
+
+def likely_target(found: Sample, source: Sequence[str], free: list[str], task: str, last: str) -> tuple[str, str]:
     """The column with a name for targets, the one with tags of the first, or the last."""
-    named = [name for name in free if found.headed and name.lower() in TARGET_NAMES]
+    named = named_targets(found, free)
     if len(named) == 1:
         return named[0], "the name tells the target"
     if task in ("", "tag") and not source and len(free) > 2 and is_tagged(pairs(found, free[0], free[1])):
         return free[1], f"column {escape(free[1])} holds as many tags as column {escape(free[0])} has words"
-    return free[-1], "the last is the target" if free[-1] == found.names[-1] else "the last without tags is the target"
+    if free[-1] != last:
+        return free[-1], "the last without tags is the target"
+    return last, "the last is the target" if last == found.names[-1] else "the last that is left is the target"
 
 
 def likely_source(found: Sample, free: list[str], target: str, folder: str, images: str) -> tuple[tuple[str, ...], str]:
     """The column with pictures, the one with words that are tagged, or all that are left."""
-    told = {name: [row[found.names.index(name)] for row in found.rows] for name in free}
+    told = {name: cells_of(found, name) for name in free}
     named = [name for name in free if names_pictures(told[name], images)]
     there = [name for name in named if is_pictured(told[name], folder, images)]
     for name in [*there, *named]:
@@ -256,19 +301,8 @@ def likely_source(found: Sample, free: list[str], target: str, folder: str, imag
     return tuple(free), "the others are the source"
 
 
-def holds_tags(found: Sample, name: str) -> bool:
-    """Whether a column holds bundles of tags, such as V;PST;3;SG, of few kinds, and no text."""
-    place = found.names.index(name)
-    cells = [row[place].strip() for row in found.rows]
-    joined = sum(bool(BUNDLE.fullmatch(cell)) for cell in cells)
-    kinds = {tag for cell in cells for tag in TAG.findall(cell)}
-    few = 2 * len(kinds) <= len(cells) and len(kinds) <= MOST_TAGS
-    return few and joined >= 0.5 * len(cells) and all(not GAP.search(cell) for cell in cells)
-
-
 def pairs(found: Sample, source: str, target: str) -> list[tuple[str, str]]:
-    left, right = found.names.index(source), found.names.index(target)
-    return [(row[left], row[right]) for row in found.rows]
+    return [*zip(cells_of(found, source), cells_of(found, target), strict=True)]
 
 
 # ── tasks ────────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -322,6 +356,9 @@ def task_of(view: View) -> tuple[str, str]:
     counted = f"{kinds:,} different target{'s' * (kinds > 1)} in {len(examples):,} different examples"
     if not is_labelled(examples):
         return "transduce", counted
+    numbers = [target for _, target in examples]
+    if are_numbers(numbers) and not are_classes(numbers):
+        return "transduce", f"{counted}, but they are numbers of many kinds: written, no labels"
     if is_copied(examples):
         return "transduce", f"{counted}, but they stand in their sources: answers, no labels"
     return "classify", counted
@@ -337,17 +374,6 @@ def names_pictures(values: Sequence[str], images: str) -> bool:
     if images:
         return bool(values) and all(value.isascii() and value.isdecimal() for value in values)
     return sum(map(looks_like_image, values)) >= max(1, NEARLY_ALL * len(values))
-
-
-def is_tagged(rows: Sequence[tuple[str, str]]) -> bool:
-    """Whether targets are tags: one for each word of the source, more than one a row, of few kinds."""
-    counted = [(words(source), words(target)) for source, target in rows]
-    equal = [(source, target) for source, target in counted if len(source) == len(target)]
-    flaws = max(0.01 * len(rows), float(len(rows) >= FEW))  # which the reader names
-    if not rows or len(rows) - len(equal) > flaws or sum(len(target) for _, target in equal) < 1.5 * len(equal):
-        return False
-    tags = {tag for _, target in equal for tag in target}
-    return len(tags) <= MOST_TAGS and 2 * len(tags) <= len({word for source, _ in equal for word in source})
 
 
 def is_labelled(examples: Sequence[tuple[Row, str]]) -> bool:
@@ -369,10 +395,6 @@ def is_copied(examples: Sequence[tuple[Row, str]]) -> bool:
 def holds(source: Row, target: str) -> bool:
     wanted = set(PART.findall(target.lower()))
     return bool(wanted) and wanted <= {part for text in source for part in PART.findall(text.lower())}
-
-
-def words(text: str) -> list[str]:
-    return [word for word in GAP.split(text) if word]
 
 
 # ── doubts ───────────────────────────────────────────────────────────────────────────────────────────────────────────

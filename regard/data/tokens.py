@@ -57,7 +57,7 @@ STOPS = (".", "!", "?", "…")  # a sentence ends with a word that ends so,
 CLOSING = "\"'’”»)]"  # or so with some of these after it
 LABEL = re.compile(r"[^\0]+")
 SEAM = re.compile(r"(?<=\S) ")  # no word and no region of subwords reaches across, nor looks at what follows
-TAG = re.compile(r"[^;|\s]+")
+TAG = re.compile(r"[^;|,\s]+")
 DIGIT = re.compile(r"\d")
 # Letters keep their combining marks, which the library's own pattern cuts off (and with them most Indic words).
 # Possessive, so that a line of millions of letters costs no backtracking.
@@ -226,7 +226,7 @@ class Tokenizer:
 
 
 def split_tags(text: str) -> list[str]:
-    """The tags of one cell of a tag column: what stands between semicolons, bars and white space."""
+    """The tags of one cell of a tag column: what stands between semicolons, commas, bars and white space."""
     return TAG.findall(text)
 
 

@@ -1,6 +1,7 @@
 """Files of every kind, and what is guessed of them; what is said aloud; what is given and therefore not guessed."""
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from regard import config
 from regard.data import builtin
 from regard.data.guess import Guess, guess
 from regard.data.read import Columns, read
+from regard.data.vocabulary import learn
 from regard.errors import ConfigError, DataError
 from regard.rules import configured
 
@@ -216,6 +218,72 @@ def test_the_last_of_many_is_the_target(write: Write) -> None:
     assert "--source 1,2,3 --target 4" in found.why[1]
 
 
+NAMES = ("CK", "CM", "sysko", "Wittydev")
+MARKS = {  # a column that carries no text, by the number of its row, and what is said of it
+    "licence": (lambda i: f"CC-BY 2.0 (France) Attribution: tatoeba.org #{7 * i} (CK) & #{9 * i + 1} ({NAMES[i % 4]})",
+                "holds one text with other numbers and names"),
+    "score": (lambda i: f"0.{(i * 7919) % 10_000:04d}", "holds numbers"),
+    "number": (lambda i: str(1000 + 3 * i), "holds numbers"),
+    "language": (lambda i: "eng", "never changes"),
+}  # fmt: skip
+
+
+def translated(row: int) -> tuple[str, str]:
+    who, what, how = "TMBJ"[row % 4] + "om", "wxyz"[row % 3] + "ree", "red" + "abcdefgh"[row // 8] + "abcdefgh"[row % 8]
+    return f"{who} sees the {what} near {how}.", f"{who} voit l'{what[::-1]} {how[::-1]}."
+
+
+@pytest.mark.parametrize("mark", MARKS)
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_column_without_text_is_set_aside(write: Write, mark: str, place: int) -> None:
+    made, said = MARKS[mark]
+    rows = [[*translated(i)[:place], made(i), *translated(i)[place:]] for i in range(60)]
+    found = guess(write("x.tsv", "".join("\t".join(row) + "\n" for row in rows)))
+    source, target = [str(column) for column in (1, 2, 3) if column != place + 1]
+    assert summary(found) == ("transduce", source, target)
+    assert f"column {place + 1} {said} and is set aside" in found.why[1]
+    assert f"--source {source} --target {target}" in found.why[1]
+
+
+@pytest.mark.parametrize("marks", [("number", "number"), ("language", "language"), ("language", "score")])
+def test_two_columns_without_text_are_set_aside(write: Write, marks: tuple[str, str]) -> None:
+    rows = [(MARKS[marks[0]][0](i), translated(i)[0], MARKS[marks[1]][0](i), translated(i)[1]) for i in range(60)]
+    path = write("x.tsv", "".join("\t".join(row) + "\n" for row in rows))
+    assert summary(guess(path)) == ("transduce", "2", "4")
+    assert summary(guess(path, Columns(("1", "2"), "4")))[1:] == ("", "")  # as they were asked for
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("{i}\t{j}\t{sum}", ("transduce", "1,2", "3")),  # numbers alone
+        ("{i}\t{i}+{j}\t{sum}", ("transduce", "2", "3")),  # one remains to be written
+        ("{i}\ta text {j}\t{label}", ("classify", "2", "3")),
+        ("{a} {i}\t{b} {j}\t{label}", ("classify", "1,2", "3")),  # two texts, and whether one follows
+        ("{a} has {i} hens and {j} cows.\tHow many is that?\t{sum}", ("transduce", "1,2", "3")),
+        ("en\t{i} {month} 20{j}\t20{j}-{i}", ("transduce", "2", "3")),  # dates have a form and are text
+        ("{locale}\t{i} {month} 20{j}\t20{j}-{i}", ("transduce", "1,2", "3")),
+    ],
+)
+def test_numbers_that_are_wanted_are_kept(write: Write, row: str, expected: tuple[str, str, str]) -> None:
+    rows = [row.format(i=i, j=(i * 37) % 90 + 10, sum=i + (i * 37) % 90 + 10, label=i % 3, a=["Ada", "Bo"][i % 2],
+                       b=f"sings{i % 7}", month=["May", "Jun", "Jul"][i % 3], locale=["en", "de", "fr"][i % 3])
+            for i in range(10, 99)]  # fmt: skip
+    assert summary(guess(write("x.tsv", "\n".join(rows) + "\n"))) == expected
+
+
+def test_names_of_columns_keep_them(write: Write) -> None:
+    rows = "".join(f'{{"text": "a text {i}", "year": {i}, "label": "l{i % 2}"}}\n' for i in range(60))
+    assert summary(guess(write("x.jsonl", rows))) == ("classify", "text,year", "label")
+
+
+@pytest.mark.parametrize(("most", "task"), [(5, "classify"), (20, "classify"), (21, "transduce"), (89, "transduce")])
+def test_numbers_of_many_kinds_are_no_labels(write: Write, most: int, task: str) -> None:
+    found = guess(write("x.tsv", "".join(f"text {i}\t{i % most}\n" for i in range(1000, 3000))))
+    assert found.task == task
+    assert ("numbers of many kinds" in found.why[0]) == (task == "transduce")
+
+
 def test_what_is_asked_for_is_kept(write: Write) -> None:
     path = write("x.tsv", "".join(f"w{row} v{row}\tA B\tlabel{row % 2}\n" for row in range(50)))
     assert summary(guess(path)) == ("tag", "1", "2")
@@ -366,6 +434,45 @@ def test_bundles_of_tags_are_read_and_never_written(
     assert any(f"--tags {source[1]}" in line for line in made.why)
     said = configured(path, None, None, [f"data.source={','.join(source)}", f'data.target="{target}"', "data.tags=[]"])
     assert said.config.data.tags == ()
+
+
+SYMBOLS = {
+    "spaces": ("V PST", "V PRS 3 SG", "N PL", "V NFIN"),
+    "commas": ("pos=V,tense=PST", "pos=V,tense=PRS,per=3", "pos=N", "pos=V"),
+    "one": ("PLURAL", "DATIVE", "GENITIVE", "PLURAL"),
+    "bars": ("Case=Nom|Number=Sing", "Case=Gen", "Case=Nom", "Case=Gen|Number=Plur"),
+    "both": ("V; PST", "V; PRS", "N; PL", "V; NFIN"),
+}
+
+
+@pytest.mark.parametrize("kind", SYMBOLS)
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 0, 1)])
+def test_symbols_beside_words_are_tags(write: Write, kind: str, order: tuple[int, ...]) -> None:
+    rows = [(f"lem{i}", f"lem{i}ed", SYMBOLS[kind][i % 4]) for i in range(60)]
+    path = write("x.tsv", "".join("\t".join(row[place] for place in order) + "\n" for row in rows))
+    c = configured(path, None, None, []).config
+    target = str(order.index(1) + 1)
+    assert (c.task, c.data.target, c.data.tags) == ("transduce", target, (str(order.index(2) + 1),))
+    marks = [name in c.data.tags for name in c.data.source]
+    vocabulary = learn(read(path, Columns(c.data.source, target)).examples, c, marks)
+    assert set(vocabulary.source.tags) == {tag for cell in SYMBOLS[kind] for tag in re.split("[;|, ]+", cell)}
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{who} went to the {place}.\tWhere is {who}?\t{place}",
+        "{who} went to the {place} today\twhere is {who}\t{place}",
+        "a{i}\tb{j}\tsynonym{kind}",  # labels of two words
+        "a{i}\tb{j}\tSYNONYM{kind}",
+        "{who}{i}\t{who}\tas{kind}",
+    ],
+)
+def test_few_kinds_of_words_need_not_be_tags(write: Write, row: str) -> None:
+    rows = [row.format(i=i, j=(i * 37) % 101, kind="XY"[i % 2], who=["Mary", "John", "Bo"][i % 3],
+                       place=["kitchen", "garden"][i // 3 % 2]) for i in range(100)]  # fmt: skip
+    found = guess(write("x.tsv", "\n".join(rows) + "\n"))
+    assert (found.target, found.tags) == ("3", ())
 
 
 @pytest.mark.parametrize("cell", ["x{};y{}", "a text; with {} words {}", "v{}|{}"])

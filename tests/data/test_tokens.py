@@ -300,7 +300,7 @@ def test_columns_are_joined_by_a_separator_at_the_tab(kind: Kind) -> None:
 
 
 def test_tags_are_sorted_deduplicated_and_split() -> None:
-    tokenizer = Tokenizer.learn(["a"], "bytes", tags=["V;PST", "PL", "V|SG", "", "PL PL"])
+    tokenizer = Tokenizer.learn(["a"], "bytes", tags=["V;PST", "PL", "V|SG", "", "PL PL", "PL, SG"])
     assert tokenizer.tags == ("PL", "PST", "SG", "V")
     assert tokenizer.size == 7 + 4 + 256
     assert [tokenizer.token(id) for id in range(7, 11)] == ["PL", "PST", "SG", "V"]

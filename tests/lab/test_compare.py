@@ -20,6 +20,7 @@ from regard.lab.compare.page import page
 from regard.lab.compare.plan import Asked, plan
 from regard.lab.compare.runs import ending
 from regard.lab.compare.show import render
+from regard.tasks.choose import deciding
 from regard.training.home import finished, read_start
 
 pytestmark = pytest.mark.no_shapes  # whole trainings: the watch would see nothing that the tests of the parts do not
@@ -269,6 +270,22 @@ def test_tokens_and_limits_are_those_of_all(copy_file: Path) -> None:
     assert found[0].config.data == found[1].config.data
     assert found[0].config.tokens.source == "characters"
     assert {run.config.train.minutes for run in found} == {10.0}
+
+
+@pytest.mark.parametrize(
+    ("words", "settings", "metric"),
+    [
+        ("the man {0} went to the town of {1} and saw it", (), "bleu"),  # as `train` decides for sentences
+        ("the man {0} went to the town of {1} and saw it", ("train.metric=chrf",), "chrf"),
+        ("wo{0}rd{1}", (), "exact"),
+    ],
+)
+def test_the_score_that_decides_is_that_of_train(
+    write: Callable[[str, str], str], words: str, settings: tuple[str, ...], metric: str
+) -> None:
+    rows = (f"{words.format(f'a{i}', i)}\t{words.format(f'b{i}', 7 * i)}\n" for i in range(60))
+    made = plan(Asked(write("x.tsv", "".join(rows)), ("rnn", "transformer"), seeds=1, settings=settings))
+    assert {deciding(run.config) for run in made.runs} == {metric}
 
 
 def test_steps_alone_need_no_minutes(copy_file: Path) -> None:

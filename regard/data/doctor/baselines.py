@@ -12,7 +12,7 @@ from regard.data.division import Division
 from regard.data.doctor.finding import Sight
 from regard.data.doctor.neighbours import Neighbours
 from regard.data.evenly import evenly
-from regard.data.read import Example
+from regard.data.read import Example, escape
 from regard.data.tokens import TOKEN
 from regard.errors import DataError
 from regard.score import Metric, corpus_scores, mute
@@ -42,15 +42,15 @@ class Baselines:
     searched: int  # … and so many of their sources were compared, where one was looked for
 
 
-def baselines(sight: Sight, other: Sight | None = None) -> Baselines | None:
-    """The rules that make sense for a task; none where there is nothing to hold out."""
+def baselines(sight: Sight, other: Sight | None = None, names: Sequence[str] = ()) -> Baselines | None:
+    """The rules that make sense for a task, columns by their `names`; none where there is nothing to hold out."""
     if sight.task not in TASKS or not sight.has_targets:
         return None
     known, held = (list(sight.examples), list(other.examples)) if other else divided(sight.examples)
     asked = evenly(held, ASKED)
     if not known or not asked:
         return None
-    rules = of_tags(known, asked) if sight.task == "tag" else of_texts(known, asked, sight.task)
+    rules = of_tags(known, asked) if sight.task == "tag" else of_texts(known, asked, sight.task, names)
     searched = 0 if sight.task in ("tag", "caption") else min(SEARCHED, len(known))
     return Baselines(tuple(rules), len(asked), len(held), len(known), searched)
 
@@ -71,16 +71,24 @@ def divided(examples: Sequence[Example]) -> tuple[list[Example], list[Example]]:
 # ── texts and labels ─────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def of_texts(known: Sequence[Example], asked: Sequence[Example], task: str) -> list[Baseline]:
+def of_texts(known: Sequence[Example], asked: Sequence[Example], task: str, names: Sequence[str]) -> list[Baseline]:
     """Rules whose outputs are texts."""
+    targets = [[example.target or ""] for example in asked]
     frequent = Counter(example.target or "" for example in known).most_common(1)[0][0]
     said = {"majority" if task == "classify" else "most frequent output": [frequent] * len(asked)}
-    if task == "transduce":
-        said = {"copy the input": [" ".join(example.source) for example in asked], **said}
     if task != "caption":
         said["nearest neighbour"] = by_neighbour(evenly(known, SEARCHED), asked)
-    targets = [[example.target or ""] for example in asked]
-    return [Baseline(name, scored(outputs, targets, task)) for name, outputs in said.items()]
+    copies = [copying(asked, targets, names)] if task == "transduce" else []
+    return [*copies, *(Baseline(name, scored(outputs, targets, task)) for name, outputs in said.items())]
+
+
+def copying(asked: Sequence[Example], targets: Sequence[Sequence[str]], names: Sequence[str]) -> Baseline:
+    """The source as it is; of several columns the one that comes nearest to the targets."""
+    columns = [[*texts] for texts in zip(*(example.source for example in asked), strict=True)]
+    scores = [scored(texts, targets, "transduce") for texts in columns]
+    best = max(range(len(columns)), key=lambda place: [value for _, value in scores[place]])
+    name = names[best] if len(names) == len(columns) else str(best + 1)
+    return Baseline(f"copy the input{f', column {escape(name)}' if len(columns) > 1 else ''}", scores[best])
 
 
 def by_neighbour(known: Sequence[Example], asked: Sequence[Example]) -> list[str]:

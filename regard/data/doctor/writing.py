@@ -3,8 +3,10 @@
 A file in which none of the characters occurs that a test looks for is not gone through for it.
 """
 
+import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 
 from regard.data.doctor.finding import Finding, Sight, around, lines_of, pair, spell, where
@@ -22,6 +24,7 @@ FOREIGN = ("CYRILLIC", "ARMENIAN", "CHEROKEE")
 REST = "\u0080-\u00bf€‚ƒ„…†‡ˆ‰Š‹ŒŽ‘’“”•–—˜™š›œžŸ"
 GARBLED = re.compile(f"(?:[Â-ß][{REST}]|[à-ï][{REST}]{{2}}|[ð-ô][{REST}]{{3}})+")
 LOOSE = re.compile(r"^\s+|\s+$|[ \u00a0]{2,}")
+SWAPPED = 0.05  # log odds of a character, on average, from which on a side is written like the other
 QUOTES = frozenset("«»“”‘’„‚‹›…–—")  # stand after a letter in sound text too
 
 Hits = list[tuple[Example, str]]
@@ -256,12 +259,45 @@ def find_rare(sight: Sight) -> Iterator[Finding | None]:
 
 
 def find_strangers(here: Sight, there: Sight, path: str) -> Iterator[Finding | None]:
-    """Characters of a second file that the first never shows."""
-    new = there.characters - here.characters
-    if not new:
+    """Characters of a second file that the same side of the first never shows, or that its columns are swapped."""
+    if are_swapped(here, there):
+        hits = [(example, "") for example in there.examples]
+        yield made("swapped columns", "trouble", hits, there, f"of {path}, whose sources are written like the targets "
+                   "here and whose targets like the sources: columns swapped?", pair(hits[0][0]),
+                   "swap the two columns of one of the files")  # fmt: skip
         return
-    hits = where(there, pattern(new).search)
+    yield from strangers(there, here.source_characters, there.source_characters, "source", path)
+    yield from strangers(there, here.target_characters, there.target_characters, "target", path)
+
+
+def strangers(there: Sight, known: Counter[str], found: Counter[str], side: str, path: str) -> Iterator[Finding]:
+    """Characters that one side of a second file has and that of the first has not."""
+    new = found.keys() - known.keys()
+    if not new or not known:
+        return
+    wanted = pattern(new)
+    sides = [(example, "".join(example.source) if side == "source" else example.target or "")
+             for example in there.examples]  # fmt: skip
+    hits = [(example, text) for example, text in sides if wanted.search(text)]
     shown = " ".join(each if each.isprintable() and not each.isspace() else spell(each) for each in sorted(new)[:20])
-    yield made("unseen characters", "doubt", hits, there, f"of {path} with characters that are not here: "
-               f"{shown}{' …' if len(new) > 20 else ''}", pair(hits[0][0]),
+    yield made("unseen characters", "doubt", hits, there, f"of {path} with characters in the {side} that no {side} "
+               f"here has: {shown}{' …' if len(new) > 20 else ''}", pair(hits[0][0]),
                "add examples with them, or expect failures there")  # fmt: skip
+
+
+def are_swapped(here: Sight, there: Sight) -> bool:
+    """Whether each side of a second file is written like the other side of the first, by its characters."""
+    if not here.has_targets or not there.has_targets:
+        return False
+    sources, targets = here.source_characters, here.target_characters
+    turned = leaning(there.source_characters, targets, sources), leaning(there.target_characters, sources, targets)
+    fewest = min(each.total() for each in (sources, targets, there.source_characters, there.target_characters))
+    return min(turned) > SWAPPED + 2 * len(here.characters) / max(1, fewest)  # in short texts much is chance
+
+
+def leaning(found: Counter[str], one: Counter[str], other: Counter[str]) -> float:
+    """How much likelier characters are in one text than in another: the log of it, for each, on average."""
+    room = len(one.keys() | other.keys() | found.keys())
+    likely = [{each: (text[each] + 0.5) / (text.total() + 0.5 * room) for each in found} for text in (one, other)]
+    gains = (count * math.log(likely[0][each] / likely[1][each]) for each, count in found.items())
+    return sum(gains) / max(1, found.total())

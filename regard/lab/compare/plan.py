@@ -1,7 +1,7 @@
 """What is asked for in, the runs of a comparison out, each with its config; what can not be compared is refused.
 
-All runs have one task, one split, the same tokens and limits of length, and the same budget; the rest of each is what
-its preset says.
+All runs have one task, one split, the same tokens and limits of length, the same score that decides, and the same
+budget; the rest of each is what its preset says.
 """
 
 import json
@@ -139,7 +139,8 @@ def settled(asked: Asked) -> tuple[list[str], Why]:
     narrowest = next((each for each in made if each.config.tokens.shared), ground)  # one vocabulary holds one kind
     of_tokens = tuple(each for each in narrowest.why.choices if each.settles("tokens.source"))
     why = Why(narrowest.why.guesses, of_tokens)
-    return [task, *token_words(narrowest.config, own), *limit_words([ground.config, *own]), *words], why
+    same = [*token_words(narrowest.config, own), *limit_words([ground.config, *own]), *metric_words(ground.config)]
+    return [task, *same, *words], why
 
 
 def named_task(asked: Asked) -> list[str]:
@@ -168,6 +169,11 @@ def limit_words(own: Sequence[Config]) -> list[str]:
     names = ("max_source",) if own[0].task in config.BY_SOURCE else ("max_source", "max_target")
     found = {name: min(getattr(c.data, name) for c in own) for name in names}
     return [f"data.{name}={value}" for name, value in found.items()]
+
+
+def metric_words(ground: Config) -> list[str]:
+    """The score by which `train` would choose the best weights, where it has one in mind; else what presets say."""
+    return [] if ground.train.metric == "auto" else [f"train.metric={ground.train.metric}"]
 
 
 def resolved(data: str, preset: str, words: list[str]) -> Configured:

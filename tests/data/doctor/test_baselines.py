@@ -20,6 +20,12 @@ def test_copying_what_is_copied() -> None:
     assert found["nearest neighbour"]["exact"] == 0.0
 
 
+@pytest.mark.parametrize(("names", "named"), [((), "2"), (("tags", "lemma"), "lemma")])
+def test_of_several_columns_the_best_is_copied(names: tuple[str, ...], named: str) -> None:
+    found = scores(baselines(sight([("V;NFIN", f"word{i}", f"word{i}") for i in range(300)]), names=names))
+    assert found[f"copy the input, column {named}"]["exact"] == 100.0
+
+
 def test_what_is_always_the_same() -> None:
     assert scores(baselines(sight([(f"word{i}", "yes") for i in range(300)])))["most frequent output"]["exact"] == 100.0
 

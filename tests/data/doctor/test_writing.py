@@ -91,3 +91,30 @@ def test_characters_that_only_the_second_file_has() -> None:
     assert (found.lines, found.count, found.of) == ((2,), 1, 2)
     assert "ß" in found.said
     assert list(find_strangers(here, here, "t.tsv")) == []
+
+
+def test_each_side_is_compared_with_its_own() -> None:
+    here, rows = sight([("abc", "xyz")] * 9), [("abc", "xyz")] * 9
+    found = only(list(find_strangers(here, sight([*rows, ("abx", "xyz")]), "t.tsv")))
+    assert (found.kind, found.lines) == ("unseen characters", (10,))
+    assert "in the source that no source here has: x" in found.said
+    found = only(list(find_strangers(here, sight([*rows, ("abc", "xya")]), "t.tsv")))
+    assert "in the target that no target here has: a" in found.said
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("one two {}", "eins zwei drei {}"), ("the cat", "le chat noir a été là"), ("{} may 1998", "1998-05-{}")],
+)
+def test_swapped_columns_are_asked_about(source: str, target: str) -> None:
+    rows = [(source.format(i), target.format(i)) for i in range(60)]
+    turned = [(right, left) for left, right in rows]
+    found = only(list(find_strangers(sight(rows), sight(turned), "t.tsv")))
+    assert (found.level, found.count) == ("trouble", 60)
+    assert "columns swapped?" in found.said
+    assert list(find_strangers(sight(rows), sight(rows), "t.tsv")) == []
+
+
+def test_sides_that_are_written_alike_are_not_swapped() -> None:
+    rows = [(f"word{i}", f"{i}drow") for i in range(60)]
+    assert list(find_strangers(sight(rows[:40]), sight([(b, a) for a, b in rows[40:]]), "t.tsv")) == []
