@@ -348,7 +348,7 @@ def expected(case: Case, body: Size) -> int:
     steps = case.said.get("train", {}).get("steps")
     if isinstance(steps, int) and steps < config.ENDLESS:
         return steps
-    return min(last(case), round(60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch(case)))
+    return round(min(last(case), 60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch(case)))
 
 
 # ── one config ───────────────────────────────────────────────────────────────────────────────────────────────────────

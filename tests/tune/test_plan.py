@@ -53,6 +53,7 @@ def test_beside_a_loop_stands_the_transformer_of_the_rules(dates: str) -> None:
 
 def test_beside_a_transformer_stands_the_loop_of_the_rules(dates: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rules, "ENOUGH", 100)
+    monkeypatch.setattr(rules, "is_worded", lambda case: True)
     found = search(dates)
     assert found.space.first.preset == "transformer"
     c = other(found)
