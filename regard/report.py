@@ -21,6 +21,7 @@ from regard.data.read import Example, Table
 from regard.data.tokens import UNKNOWN
 from regard.errors import FolderError, RegardError
 from regard.score.intervals import wilson_interval
+from regard.score.metrics import ERRORS
 from regard.tasks.fill import HOLE
 from regard.tasks.generate import Generate
 from regard.tasks.task import Answer, Evaluation, Item, runs
@@ -272,7 +273,20 @@ def write_report(
 def told_failures(folder: Path) -> str:
     """What fails, in one line, as the report of a folder has it; nothing where it has none."""
     try:
-        said = (kept(folder).get("failures") or {}).get("said", "")
+        values = kept(folder)
     except FolderError:
         return ""
-    return said if isinstance(said, str) else ""
+    said = (values.get("failures") or {}).get("said", "")
+    return "; ".join(filter(None, (said if isinstance(said, str) else "", unlearnt(values))))
+
+
+def unlearnt(values: dict[str, Any]) -> str:
+    """A word on a model that is no better than what can be had without learning."""
+    own = {score["name"]: score["value"] for score in values.get("scores") or ()}
+    for rule in ((values.get("check") or {}).get("baselines") or {}).get("rules", ()):
+        both = [(name, value, own[name]) for name, value in rule["scores"] if name in own and name not in ERRORS]
+        if both and all(value >= reached for _, value, reached in both) and any(value for _, value, _ in both):
+            told = ", ".join(f"{name} {reached:.1f} against {value:.1f}" for name, value, reached in both)
+            return (f"no better than without learning ({rule['name']}: {told}): more minutes, more examples or another "
+                    "--preset may help")  # fmt: skip
+    return ""

@@ -278,11 +278,11 @@ LEAST_STEPS = 400
 def duration(case: Case) -> Choice:
     """Minutes and passes; whichever ends first ends a run, and the learning rate comes down with it."""
     steps = f"train.steps={last(case)}"
-    often = f"{PASSES} times through the data"
+    often = f"at most {last(case):,} steps" + (f", {PASSES} times through the data" if last(case) > LEAST_STEPS else "")
     if case.has("train", "minutes"):
-        return Choice((steps,), f"no more than {often}: what follows is learnt by heart; --steps overrules it")
+        return Choice((steps,), f"{often}: what follows is learnt by heart; --steps overrules it")
     why = f"what {case.facts.pairs:,} pairs of some {sum(case.lengths):.0f} tokens deserve"
-    told = f"{config.in_minutes(case.minutes)}, or {often}: {why}; --minutes or --steps overrules it"
+    told = f"{config.in_minutes(case.minutes)}, {often}: {why}; --minutes or --steps overrules it"
     return Choice((f"train.minutes={case.minutes}", steps), told)
 
 
@@ -322,9 +322,11 @@ def learning(case: Case, chosen: Size | None) -> Choice:
     every = min(500, max(50, 50 * round(steps / VALIDATIONS / 50)))
     warmup = min(LONGEST_WARMUP, steps // 10)
     warm = [f"train.warmup={warmup}"] if body.preset == "transformer" and warmup > 100 else []
-    return Choice((f"train.learning_rate={rate}", f"train.tokens_per_batch={batch(case)}", "train.label_smoothing=0.1",
-                   f"train.validate_steps={every}", f"train.checkpoint_steps={every}", "train.average=5",
-                   "train.patience=20", "search.beam=5", *warm, *metric))  # fmt: skip
+    words = (f"train.learning_rate={rate}", f"train.tokens_per_batch={batch(case)}", "train.label_smoothing=0.1",
+             f"train.validate_steps={every}", f"train.checkpoint_steps={every}", "train.average=5", "train.patience=20",
+             "search.beam=5", *warm, *metric)  # fmt: skip
+    left = ", ".join(word for word in words if not is_said(word, case.said))
+    return Choice(words, left and f"{left}: usual for such a body and so many pairs; --set overrules each")
 
 
 def batch(case: Case) -> int:

@@ -18,6 +18,7 @@ from regard.score.intervals import Bootstrap, FloatArray, rate_interval, wilson_
 from regard.score.tallies import Paired, Statistics, compare, drawn
 
 TRANSDUCE = ("exact", "bleu", "chrf", "ter", "cer", "wer", "f1")
+ERRORS = ("ter", "cer", "wer")  # the less the better, and they may be above 100
 EXTRACT = ("exact", "f1")
 CLASSIFY = ("accuracy",)
 NAMES = TRANSDUCE + CLASSIFY
@@ -102,7 +103,7 @@ def measure(name: str, statistics: Statistics, bootstrap: Bootstrap) -> Metric:
         low, high = wilson_interval(right, max(count, 1))
     elif bootstrap.samples > 0 and len(statistics.rows) > 1:  # one example says nothing about spread
         low, high = rate_interval(statistics.resampled(bootstrap), len(statistics.rows))
-    return Metric(name, statistics.value, low, high, name not in ("ter", "cer", "wer"), statistics.signature)
+    return Metric(name, statistics.value, low, high, name not in ERRORS, statistics.signature)
 
 
 def is_share(name: str) -> bool:

@@ -126,5 +126,6 @@ def announced(search: Search) -> list[str]:
     spent = f"{b.trials} trials of {about(60 * b.each)}, then one run of {about(60 * b.last)} with the best settings"
     lines = [*search.why, f"tuning for {b.minutes:g} minutes in all: {spent}; varied: {', '.join(search.space.start)}"]
     if b.is_short:
-        lines.append(f"{WARNING}trials of {60 * b.each:.0f} seconds tell little; --minutes 4 or more gives better ones")
+        each = f"{b.trials} trials of {60 * b.each:.0f} seconds"
+        lines.append(f"{WARNING}{each} tell little; --minutes 4 or more gives more and better ones")
     return lines

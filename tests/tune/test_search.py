@@ -200,7 +200,7 @@ def test_quiet_is_quiet_but_for_warnings(
     monkeypatch.setattr(plan, "budget", lambda minutes: Budget(minutes, 3, 0.1))
     tune(copy_file, tmp_path / "n")
     assert capsys.readouterr().err.splitlines() == [
-        "warning: trials of 6 seconds tell little; --minutes 4 or more gives better ones"
+        "warning: 3 trials of 6 seconds tell little; --minutes 4 or more gives more and better ones"
     ]
 
 

@@ -24,7 +24,7 @@ from regard.lab.anatomy import Count, anatomy
 from regard.lab.compare.plan import Plan, Run
 from regard.report import groups
 from regard.score.intervals import Bootstrap, wilson_interval
-from regard.score.metrics import is_share
+from regard.score.metrics import ERRORS, is_share
 from regard.score.tallies import Drawn, Tally, compare, drawn, holm
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation, Item
@@ -257,6 +257,7 @@ def spread(name: str, tallies: Sequence[Tally], made: Drawn) -> Spread:
     """With an interval that is never narrower than Wilson's for a share: all right is not certainly all right."""
     low, high = made.interval
     low = None if low is None else max(low, 0.0)  # seeds that lie far apart reach beyond what can be
+    high = high if high is None or name in ERRORS else min(high, 100.0)
     if is_share(name):
         right, count = made.rows.sum(axis=0).tolist()
         least, most = wilson_interval(right, max(count, 1))
