@@ -205,6 +205,9 @@ FEWER = 2.0  # times as fast where outputs are of a few symbols: most of the tim
 # Tokens that a loop does not see: Multi30k, 5,000 pairs, 20.7 with 0.1, 19.8 with none; 0.2 is less than 0.1 (24.3 and
 # 25.3, 2,000 pieces); cmudict, 1,000, 23.3 and 23.1.
 UNSEEN = 0.1
+# Where a token stands, told to a loop too: it finds what to look at sooner. cmudict, 1,000 pairs, 28.3 with and 25.5
+# without; 5,000, 46.5 and 45.8; snips 29.3 and 28.9; dates of all locales, 5,000, 75.7 and 77.4, at a lower loss.
+PLACES = "sinusoidal"
 OF_LOOPS = ("cell", "directions", "context", "bridge")  # settings that only a loop has …
 OF_BLOCKS = ("feedforward", "gated", "activation", "norm", "norm_first")  # … and only blocks of attention
 
@@ -214,7 +217,8 @@ def body(case: Case) -> Choice:
     chosen, pairs = size(case), case.facts.pairs
     dropout = 0.3 if pairs <= 50_000 else 0.1
     words = [*chosen.words, *(f"{side}.dropout={dropout}" for side in BOTH)]
-    words += [f"embedding.token_dropout={UNSEEN}"] if chosen.preset == LOOP.preset else []
+    if chosen.preset == LOOP.preset:
+        words += [f"embedding.token_dropout={UNSEEN}", *(f"{side}.position={PLACES}" for side in BOTH)]
     timed = "" if case.has("train", "steps") else f" and {config.in_minutes(case.minutes)}"
     shape = shaped(case, chosen, dropout)
     why = f"preset {chosen.preset}, {shape}: {pairs:,} pairs{timed}; --preset overrules it"

@@ -206,6 +206,13 @@ def test_symbols_are_left_to_a_loop_however_many_there_are() -> None:
     assert rules.size(case(LETTERS, SYMBOLS, 100_000, said={"train": {"minutes": 60}})).preset == "rnn-attention"
 
 
+def test_a_loop_is_told_where_a_token_stands(dates: str) -> None:
+    made = configured(dates, None, None, []).config
+    assert (made.encoder.kind, made.encoder.position, getattr(made.decoder, "position", "")) == (
+        "recurrent", rules.PLACES, rules.PLACES)  # fmt: skip
+    assert configured(dates, None, None, ["encoder.position=none"]).config.encoder.position == "none"
+
+
 def test_a_run_is_looked_at_some_twenty_times_and_a_transformer_warms_up() -> None:
     def words(pairs: int, minutes: float) -> dict[str, str]:
         at_hand = case(PROSE, PROSE, pairs, said={"train": {"minutes": minutes}})
