@@ -307,7 +307,9 @@ def limits(case: Case) -> Choice:
     words = [f"data.{name}={length}" for name, length in (("max_source", source), ("max_target", target))
              if length > config.Data().max_source]  # fmt: skip
     extra = [f"search.length_extra={target}"] if target > config.Search().length_extra else []
-    return Choice((*words, *extra))
+    (read, written), usual = case.lengths, config.Search().length_ratio
+    ratio = round(min(usual, max(0.1, usual * written / max(1.0, read))), 1)
+    return Choice((*words, *extra, *([f"search.length_ratio={ratio}"] if ratio < usual else [])))
 
 
 UPDATES = 60  # in a pass over the data at least: of few examples each is learnt from often

@@ -209,7 +209,7 @@ BAD_DATA = {
     "empty target": (GOOD + b"a\t\n", ":21: found an empty target"),
     "header alone": (b"source\ttarget\n", "nothing after it"),
     "single pair": (b"a\tb\n", "too few"),
-    "all too long": (b"".join(b"%d%s\tb%d\n" % (i, b"x" * 1400, i) for i in range(9)), "than data.max_source=1024"),
+    "all too long": (b"".join(b"%d%s\tb%d\n" % (i, b"x" * 6000, i) for i in range(9)), "than data.max_source=4096"),
     "ten megabytes a line": (b"a" * 10_000_000 + b"\tb\nc" + b"d" * 9999 + b"\te\n", "are longer than"),
 }
 

@@ -86,6 +86,8 @@ def test_outputs_may_be_as_long_as_those_that_were_seen() -> None:
     digits, spoken = replace(LETTERS, characters=5, longest=6), replace(LETTERS, characters=40, longest=58)
     assert "search.length_extra=59" in rules.limits(case(digits, spoken)).words
     assert not rules.limits(case(LETTERS, LETTERS)).words
+    story = replace(PROSE, characters=600, words=110, longest=700, wordiest=130)  # whose answers never are as long
+    assert "search.length_ratio=0.1" in rules.limits(case(story, LETTERS)).words
 
 
 @pytest.mark.parametrize(("source", "target", "kind"), [(LETTERS, SYMBOLS, "characters"), (PROSE, LETTERS, "bpe")])

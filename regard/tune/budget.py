@@ -28,7 +28,7 @@ class Budget:
     @property
     def is_short(self) -> bool:
         """Whether trials are too short, or too few, to tell much."""
-        return self.each < SHORT or self.trials < FEWEST
+        return self.each < SHORT or self.minutes < FEWEST * SHORT / SHARE
 
     def allows(self, seconds: float, trial: float) -> bool:
         """Whether there is time for one more trial of so many seconds when so many have gone by."""

