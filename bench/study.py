@@ -26,7 +26,7 @@ from typing import Any
 import optuna
 
 import regard
-from bench import forms, lines
+from bench import forms, lines, numbers
 from bench.page import put
 from regard.data import builtin
 from regard.errors import UsageError
@@ -62,6 +62,7 @@ SOURCES = {
     "locales": Source("dates:all", "", "exact", ("characters",)),
     "snips": Source("snips/train.tsv", "snips/valid.tsv", "exact", ("bpe:1000", "words", "characters"), "parsed"),
     "forms": Source("forms", "", "exact", ("characters",)),
+    "numbers": Source("numbers", "", "exact", ("characters",)),
     "typos": Source("ewt/train.tsv", "ewt/valid.tsv", "exact", ("characters", "bpe:1000"), "misspelt"),
 }  # fmt: skip
 CELLS = ("cmudict-1000", "multi30k-1000", "locales-1000", "snips-1000", "cmudict-5000", "multi30k-5000", "typos-5000")
@@ -161,8 +162,8 @@ def cut(cell: str, data: Path, folder: Path) -> tuple[Path, Path]:
 
 
 def read(source: Source, name: str, data: Path, count: int, part: str) -> Rows:
-    if name == "forms":
-        return [*forms.rows(count)]
+    if name in MADE_UP:
+        return [*MADE_UP[name](count)]
     if not name.startswith("dates:"):
         rows = [line.split("\t") for line in (data / name).read_text(encoding="utf-8").splitlines()]
         return [MADE[source.made](*row) for row in rows]
@@ -170,6 +171,9 @@ def read(source: Source, name: str, data: Path, count: int, part: str) -> Rows:
         path = Path(place) / "dates.tsv"
         builtin.write("dates", count, path, 0, part, name.partition(":")[2])
         return [tuple(line.split("\t")) for line in path.read_text("utf-8").splitlines()]
+
+
+MADE_UP = {"forms": forms.rows, "numbers": numbers.rows}
 
 
 def parsed(text: str, labels: str, intent: str) -> tuple[str, str]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench import lines, study
+from bench import forms, lines, numbers, study
 from bench.study import BASE, CHANGES, SOURCES
 from regard import config
 
@@ -35,6 +35,30 @@ def test_slips_are_the_same_each_time_and_not_in_the_target() -> None:
     assert right == "one two three four five six seven eight"
     assert wrong != right
     assert (wrong, right) == study.misspelt(text, "")
+
+
+def test_made_up_data_are_the_same_each_time_and_no_source_comes_twice(tmp_path: Path) -> None:
+    for name in study.MADE_UP:
+        train, test = study.cut(f"{name}-200", tmp_path, tmp_path)
+        both = [line.split("\t")[0] for path in (train, test) for line in path.read_text("utf-8").splitlines()]
+        assert len(both) == len(set(both)) == 200 + study.HELD
+        before = train.read_text("utf-8")
+        assert study.cut(f"{name}-200", tmp_path, tmp_path)[0].read_text("utf-8") == before
+
+
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [(1, "eins"), (21, "einundzwanzig"), (100, "einhundert"), (301, "dreihunderteins"), (1016, "eintausendsechzehn"),
+     (630_135, "sechshundertdreißigtausendeinhundertfünfunddreißig")],
+)  # fmt: skip
+def test_numbers_in_german(number: int, said: str) -> None:
+    assert numbers.words(number) == said
+
+
+def test_forms_by_hand() -> None:
+    assert forms.joined("köbet", ["mA", "Ijor", ""]) == "köbetmejor"
+    assert forms.joined("rocozup", ["", "Ijor", "sInIz"]) == "rocozubujorsunuz"
+    assert forms.joined("nysalot", ["", "DI", "Ik"]) == "nysalottuk"
 
 
 @pytest.mark.parametrize("name", SOURCES)
