@@ -61,17 +61,28 @@ class Keeper:
     def kept(self) -> Kept:
         return Kept(self.best, self.since_best, tuple(self.window))
 
-    def offer(self, model: Model, step: int, value: float, newer: bool = True) -> bool:
+    def offer(self, model: Model, step: int, value: float) -> bool:
         """A validated model; true if it is better than all before.
 
         Of equals the newer is kept, which was trained for longer; but patience counts it as nothing better.
         """
         before = None if self.best is None else self.worth(self.best.value)
         better = before is None or self.worth(value) > before
-        if better or (newer and self.worth(value) == before):
+        if better or self.worth(value) == before:
             self.best = Best(step, value, snapshot(model))
         self.since_best = 0 if better else self.since_best + 1
         return better
+
+    def prefer(self, model: Model, step: int, value: float, noise: float) -> bool:
+        """The mean, validated; true if it takes the place of the best: unless it is worse by more than the noise.
+
+        The best of many validations owes some of its score to chance, above all where few examples judge; a mean owes
+        it nothing (docs/decisions.md has what was measured).
+        """
+        if self.best is not None and not self.worth(value) >= self.worth(self.best.value) - noise:
+            return False
+        self.best = Best(step, value, snapshot(model))
+        return True
 
     def patience(self, most: int) -> int:
         """Validations that may bring nothing better; after a perfect score none can, and a few make it believed."""

@@ -172,11 +172,15 @@ def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> Non
     part = few(data.valid, data.config.train.validate_examples)
     crew.report.doing(f"validating {len(part.items):,} examples")
     with crew.stop.abandoning():  # greedily: a beam would make each several times as long
-        found = data.task.evaluate(model.eval(), part.items, part.examples, Wish(), intervals=False)
+        found = data.task.evaluate(model.eval(), part.items, part.examples, Wish(), intervals=bool(name))
     model.train()
     took = time.monotonic() - started
     crew.stop.ending = took * (LAST + last_scoring(data))
-    crew.keep.offer(model, step, figure(found, deciding(data.config, data.task)), newer=not name)  # a mean is no newer
+    metric = deciding(data.config, data.task)
+    if name:
+        crew.keep.prefer(model, step, figure(found, metric), noise(found, metric))
+    else:
+        crew.keep.offer(model, step, figure(found, metric))
     crew.report.validated(entry(found, step, name, crew.keep.metric), samples(part, found, data.task), crew.keep, took)
 
 
@@ -187,7 +191,7 @@ def last_scoring(data: Prepared) -> float:
 
 
 def try_mean(data: Prepared, model: Model, crew: Crew, step: int) -> bool:
-    """The mean of the last checkpoints takes the place of the best if it does better on validation."""
+    """The mean of the last checkpoints takes the place of the best unless validation says clearly that it is worse."""
     weights = crew.keep.mean()
     if weights is None:
         return False
@@ -209,6 +213,12 @@ def few(part: Part, count: int) -> Part:
 def figure(found: Evaluation, metric: str) -> float:
     """The number that decides, from the scores of a task."""
     return found.metrics[metric].value if metric in found.metrics else found.facts[metric]
+
+
+def noise(found: Evaluation, metric: str) -> float:
+    """One standard error of the number that decides, of which its 95 % interval has four; 0 where it has none."""
+    judged = found.metrics.get(metric)
+    return 0.0 if judged is None or judged.low is None or judged.high is None else (judged.high - judged.low) / 4
 
 
 def entry(found: Evaluation, step: int, name: str, decides: str) -> dict[str, Any]:

@@ -180,9 +180,9 @@ class Report:
             f"validation{of_mean(entry)}: {keep.metric} {scores.get(keep.metric, nan):.4g}",
         ]
         if keep.best is not None:
-            parts += [
-                "the best so far" if keep.since_best == 0 else f"best {keep.best.value:.4g} (step {keep.best.step})"
-            ]
+            told = "taken" if of_mean(entry) else "the best so far"
+            new = keep.best.value == scores.get(keep.metric) if of_mean(entry) else keep.since_best == 0
+            parts += [told if new else f"best {keep.best.value:.4g} (step {keep.best.step})"]
         if self.settings.patience is not None and not of_mean(entry):  # which comes when all is over
             most = keep.patience(self.settings.patience)
             parts += [f"patience left {max(0, most - keep.since_best)} of {most}"]

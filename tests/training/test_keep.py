@@ -95,6 +95,24 @@ def test_mean_of_the_last(model: Model) -> None:
         torch.testing.assert_close(found[name], weight + 3.0)
 
 
+@pytest.mark.parametrize(
+    ("metric", "value", "noise", "taken"),
+    [("exact", 51.0, 0.0, True), ("exact", 50.0, 0.0, True), ("exact", 49.0, 0.0, False), ("exact", 49.0, 2.0, True),
+     ("exact", 47.0, 2.0, False), ("exact", float("nan"), 2.0, False), ("loss", 51.0, 2.0, True),
+     ("loss", 53.0, 2.0, False)],
+)  # fmt: skip
+def test_a_mean_is_preferred_unless_it_is_clearly_worse(
+    model: Model, metric: str, value: float, noise: float, taken: bool
+) -> None:
+    keep = Keeper(metric, 3)
+    keep.offer(model, 1, 50.0)
+    before = keep.best
+    shift(model, 1.0)
+    assert keep.prefer(model, 9, value, noise) is taken
+    assert (keep.best is not before) is taken
+    assert keep.since_best == 0  # patience is no matter any more
+
+
 @pytest.mark.parametrize(("average", "checkpoints"), [(0, 5), (3, 1), (3, 0)])
 def test_no_mean_where_none_is_wanted_or_possible(model: Model, average: int, checkpoints: int) -> None:
     keep = Keeper("exact", average)

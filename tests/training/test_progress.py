@@ -165,8 +165,10 @@ def test_a_validation_tells_score_best_patience_and_samples(made: Make) -> None:
     ]
     report.validated(entry | {"step": 750, "valid_exact": 60.0}, [], keeper(61.25, 250, 2), 1.0)
     assert "step 750 · validation: exact 60 · best 61.25 (step 250) · patience left 1 of 3 · bleu" in screen.lines[-1]
-    report.validated(entry | {"weights": "mean of the last 3"}, [], keeper(1.0, 1, 1), 1.0)
-    assert "validation of the mean of the last 3 checkpoints: exact 61.25" in screen.lines[-1]
+    report.validated(entry | {"weights": "mean of the last 3"}, [], keeper(62.0, 1, 1), 1.0)
+    assert "validation of the mean of the last 3 checkpoints: exact 61.25 · best 62 (step 1)" in screen.lines[-1]
+    report.validated(entry | {"weights": "mean of the last 3"}, [], keeper(61.25, 250, 1), 1.0)
+    assert "validation of the mean of the last 3 checkpoints: exact 61.25 · taken" in screen.lines[-1]
 
 
 def test_patience_is_never_less_than_none_and_the_mean_needs_none(made: Make) -> None:
