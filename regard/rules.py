@@ -219,6 +219,8 @@ def body(case: Case) -> Choice:
     words = [*chosen.words, *(f"{side}.dropout={dropout}" for side in BOTH)]
     if chosen.preset == LOOP.preset:
         words += [f"embedding.token_dropout={UNSEEN}", *(f"{side}.position={PLACES}" for side in BOTH)]
+    else:
+        words += [f"embedding.dropout={dropout}"]
     timed = "" if case.has("train", "steps") else f" and {config.in_minutes(case.minutes)}"
     shape = shaped(case, chosen, dropout)
     why = f"preset {chosen.preset}, {shape}: {pairs:,} pairs{timed}; --preset overrules it"
