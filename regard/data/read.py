@@ -16,13 +16,14 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from itertools import chain, islice, zip_longest
 from typing import Any
 
 from regard.data import pictures
+from regard.data.encoding import LOOKED, conversion, encoding_of, marked
 from regard.data.plain import json_text
 from regard.data.sentences import DOCUMENT, Shape, shape_of
 from regard.data.tokens import TOKEN
@@ -33,6 +34,7 @@ FAR, FAR_CHARACTERS = 100_000, 50_000_000  # records, and characters of them, am
 NEARLY_ALL = 0.95  # of the lines; the others may be flaws
 MANY = 500  # lines looked at to see whether there is a token on each
 QUOTED = 60  # characters of a line shown in a message
+ENCODED = {"invalid UTF-8", "NUL byte"}  # flaws that another encoding may be behind
 EMPTY = " \r"  # what may stand in a field that still counts as empty
 LONE_RETURN = "\udc0d"  # stands for "\r" inside the csv module, which would end a line there; never in decoded text
 
@@ -46,8 +48,6 @@ HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, *ASIDE_NAMES, "src", "tgt", "trg",
                 "translation"}  # fmt: skip
 
 FOREIGN = {
-    b"\xff\xfe": "looks like UTF-16: save it as UTF-8",
-    b"\xfe\xff": "looks like UTF-16: save it as UTF-8",
     b"\x1f\x8b": "looks like gzip: add .gz to its name",
     b"PK\x03\x04": "looks like a spreadsheet or zip: save it as .tsv or .csv",
 }
@@ -266,9 +266,22 @@ def _nearest_file(path: str) -> str:
 
 
 def _refuse_foreign(path: str, start: bytes) -> None:
+    if encoding := marked(start):
+        raise DataError(f"{escape(path)}: found no UTF-8 text{escape(conversion(path, encoding))}")
     for magic, advice in FOREIGN.items():
         if start.startswith(magic):
             raise DataError(f"{escape(path)}: found no UTF-8 text; {advice}")
+
+
+def converted(path: str) -> str:
+    """How a file with invalid UTF-8 may be converted, to be said after that; nothing where its bytes do not tell."""
+    if not os.path.isfile(path):  # a pipe can not be read twice
+        return ""
+    try:
+        with _open(path) as stream:
+            return escape(conversion(path, encoding_of(stream.read(LOOKED))))
+    except (OSError, EOFError, zlib.error):  # farther on than the fault that is told of
+        return ""
 
 
 def _decode(number: int, raw: bytes, start: int) -> Record:
@@ -506,8 +519,16 @@ def _header(plan: _Plan, columns: Columns, head: list[Record]) -> list[str]:
         return []
     wanted = (*columns.source, columns.target or "1")
     if head[0].flaw and any(not name.isdecimal() for name in wanted):
-        raise DataError(f"{escape(plan.sources[0].path)}:{head[0].line}: {head[0].flaw.text}; expected a header")
+        raise DataError(f"{escape(plan.sources[0].path)}:{head[0].line}: {head[0].flaw.text}; expected a header"
+                        f"{_conversion(plan, [head[0].flaw.kind])}")  # fmt: skip
     return header_names(head[0].fields, wanted)
+
+
+def _conversion(plan: _Plan, kinds: Iterable[str]) -> str:
+    """The words that convert a file, where something was no UTF-8."""
+    if ENCODED.isdisjoint(kinds):
+        return ""
+    return next(filter(None, (converted(source.path) for source in plan.sources)), "")
 
 
 def _choose(plan: _Plan, columns: Columns, head: list[Record], names: list[str]) -> Choice:
@@ -782,7 +803,7 @@ def without_returns(example: Example, hit: Sequence[bool]) -> Example:
     return Example(tuple(texts), target, example.line)
 
 
-def _judge(tally: Tally, examples: int, names: list[str], skip_bad: bool) -> None:
+def _judge(plan: _Plan, tally: Tally, examples: int, names: list[str], skip_bad: bool) -> None:
     """Raise when the file gave nothing, or something bad that was not to be skipped."""
     if tally.records == 0 and names:
         raise DataError(f"{tally.path}: found a header ({listed(names)}) and nothing after it, expected examples")
@@ -791,6 +812,7 @@ def _judge(tally: Tally, examples: int, names: list[str], skip_bad: bool) -> Non
         raise DataError(f"{tally.path}: found {found}, expected one example a line")
     if tally.kinds and (not examples or not skip_bad):
         cure = "; mend them, or leave them out with --skip-bad" if examples else ""
+        cure += _conversion(plan, tally.kinds)
         raise DataError("\n".join([*tally.first, f"{tally.path}: {tally.summary()}{cure}"]))
 
 
@@ -833,7 +855,7 @@ class Stream:
         body = head[1:] if self._names else head
         self._tally.records -= bool(self._names)
         if not body:
-            _judge(self._tally, 0, self._names, skip_bad)
+            _judge(self._plan, self._tally, 0, self._names, skip_bad)
         self._choice = self._choose(columns, body)
         self._records = chain(body, records)
 
@@ -852,7 +874,7 @@ class Stream:
             else:
                 count += 1
                 yield example
-        _judge(self._tally, count, self._names, self.skip_bad)
+        _judge(self._plan, self._tally, count, self._names, self.skip_bad)
 
     @property
     def source_names(self) -> tuple[str, ...]:
@@ -902,7 +924,7 @@ def numbered_lines(path: str) -> list[tuple[int, str]]:
     records = list(source)
     for record in records:
         if record.flaw is not None:
-            raise DataError(f"{escape(path)}:{record.line}: {record.flaw.text}")
+            raise DataError(f"{escape(path)}:{record.line}: {record.flaw.text}{converted(path)}")
     end = "\r" if source.all_return else ""
     lines = [(record.line, text) for record in records if (text := record.text.removesuffix(end))]
     if not lines:
