@@ -387,7 +387,7 @@ def test_columns_by_name_and_tags(regard: Regard, tmp_path: Path) -> None:
     assert done.lines[0] == done.lines[3]
     assert done.lines[1:3] == ["", ""]
     assert done.lines[4] == ""
-    assert "line 3: expected 2 columns, found 1; left empty" in done.err
+    assert "line 3: expected 2 columns, found 1; a tab parts them, as in: printf 'lemma\\ttags\\n' | regard run" in done.err
     assert "line 4: 3 columns, the first 2 are read" in done.err
 
 
