@@ -70,8 +70,8 @@ class Strangers:
         self.lines, self.first = self.lines + 1, self.first or line.number
         if len(self.texts) <= SHOWN and self.lines <= SOUGHT:
             read, text = self.model.task.encoded(columns), "\t".join(columns)
-            self.texts |= {text[start:end]: None
-                           for id, (start, end) in zip(read.ids, read.spans, strict=True) if id in self.ids}  # fmt: skip
+            found = zip(read.ids, read.spans, strict=True)
+            self.texts |= {text[start:end]: None for id, (start, end) in found if id in self.ids}
 
     def told(self) -> str:
         """A line for all of them, for a person; nothing where there was none."""
@@ -180,10 +180,9 @@ class Filter:
     def example(self) -> str:
         """How columns are parted; told once."""
         before, self.shown = self.shown, True
-        names = self.model.task.columns().source
-        columns = [escape(names[place]) if place < len(names) and not names[place].isdecimal() else f"column {place + 1}"
-                   for place in range(self.wanted)]  # fmt: skip
-        line = shlex.quote("\\t".join(columns) + "\\n")
+        names = self.model.task.columns().source or [str(place + 1) for place in range(self.wanted)]
+        names = [f"column {name}" if name.isdecimal() else escape(name) for name in names]
+        line = shlex.quote("\\t".join(names) + "\\n")
         return "" if before else f"; a tab parts them, as in: printf {line} | regard run MODEL"
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
