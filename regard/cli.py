@@ -302,7 +302,9 @@ def run(
     model: Annotated[str, typer.Argument(help="A model folder.")],
     inputs: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[INPUT]...", help="Texts, or paths of pictures, instead of standard input."),
+        typer.Argument(
+            metavar="[INPUT]...", help="Texts, a tab between columns, or pictures, instead of standard input."
+        ),
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, max=1000, help="Width of the beam; 1 = greedy.")] = None,
     n_best: Annotated[int, typer.Option("--n-best", min=1, max=1000, help="Outputs a line; the beam is as wide.")] = 1,
@@ -337,6 +339,7 @@ def run(
     echo "Saturday 9th of May, 2018" | regard run model
     regard run model "Saturday 9th of May, 2018"
     regard run model --beam 5 --n-best 3 --json < in.txt > out.jsonl
+    printf 'walk\\tV;PST\\n' | regard run model-of-two-columns  (a tab parts source columns)
     regard run model --input-column date --min-confidence 0.9 < in.tsv > out.tsv
     regard run book-model --sample --max-length 500 --breaks < prompts.txt
     regard run model --pattern '\\d{4}-(0[1-9]|1[0-2])-\\d\\d' < in.txt

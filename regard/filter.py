@@ -6,6 +6,7 @@ the number of lines, and lines are answered in their order. `regard embed` and `
 
 import math
 import re
+import shlex
 import shutil
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -18,11 +19,14 @@ from typing import Any, BinaryIO, TextIO
 import numpy as np
 
 from regard.data.lines import Format, Layout, Line, Output, Tell, bundles, header_of_commas, sentences
-from regard.data.read import EMPTY, escape, json_line, listed, numbered_lines
+from regard.data.read import EMPTY, escape, json_line, listed, numbered_lines, quote
 from regard.errors import DataError, RegardError, UsageError
 from regard.score.retrieval import Hit, nearest
 from regard.tasks.task import Answer, Item, Wish
 from regard.trained import CHUNK, NOTHING, Question, Trained
+
+SHOWN = 5  # different texts that a model never learnt …
+SOUGHT = 100  # … for which so many lines are searched that hold one
 
 Watch = Callable[[int, int], None]  # is told how many lines, and how many bytes of them, are done
 
@@ -51,6 +55,40 @@ def nobody(lines: int, size: int) -> None:
     """Watches nothing."""
 
 
+class Strangers:
+    """What a model never learnt to read, met in lines: these are counted, and the first few texts remembered."""
+
+    def __init__(self, model: Trained) -> None:
+        self.model = model
+        self.ids = model.vocabulary.source.strangers
+        self.lines, self.first = 0, 0
+        self.texts: dict[str, None] = {}
+
+    def meet(self, line: Line, columns: tuple[str, ...], item: Item) -> None:
+        if item.picture is not None or self.ids.isdisjoint(item.source):
+            return
+        self.lines, self.first = self.lines + 1, self.first or line.number
+        if len(self.texts) <= SHOWN and self.lines <= SOUGHT:
+            read, text = self.model.task.encoded(columns), "\t".join(columns)
+            found = zip(read.ids, read.spans, strict=True)
+            self.texts |= {text[start:end]: None for id, (start, end) in found if id in self.ids}
+
+    def told(self) -> str:
+        """A line for all of them, for a person; nothing where there was none."""
+        if not self.lines:
+            return ""
+        shown = [quote(text, 24) for text in [*self.texts][:SHOWN]]
+        more = ["…"] if len(self.texts) > SHOWN else []
+        where = f"line {self.first} has" if self.lines == 1 else f"{self.lines:,} lines have"
+        first = "" if self.lines == 1 else f" (the first is line {self.first})"
+        return f"warning: {where} {self.what} that the model never learnt{first}: {', '.join([*shown, *more])}"
+
+    @property
+    def what(self) -> str:
+        source, tags = self.model.vocabulary.source, ["tags"] if any(self.model.vocabulary.is_tags) else []
+        return " or ".join([*([source.kind] if source.kind in ("characters", "words", "sentences") else []), *tags])
+
+
 class Filter:
     """Lines on their way through a model."""
 
@@ -61,6 +99,8 @@ class Filter:
         self.watch = watch
         self.waiting: deque[Read] = deque()  # for their answers: never more than one bundle
         self.wanted = len(model.vocabulary.is_tags)
+        self.strangers = Strangers(model)
+        self.shown = False  # how columns are parted
         self.lines, self.size = 0, 0  # that are out, and their bytes
 
     def run(self, stream: BufferedIOBase, out: TextIO) -> None:
@@ -86,6 +126,8 @@ class Filter:
             self.put(format.write(read.line.text, self.output(read, answer)), read.line, out)
             if not self.waiting:
                 self.pause(out)
+        if told := self.strangers.told():
+            self.tell(told)
 
     def opening(self, coming: Iterator[list[Line]], out: TextIO) -> list[Line]:
         """The first lines, from the first on that can tell a format; blank ones before it stay blank lines."""
@@ -110,7 +152,10 @@ class Filter:
         try:
             columns = self.readable(line, format)
             asks = any(columns) or self.model.task.any_length
-            return Read(line, columns, self.model.item(columns, f"line {line.number}") if asks else None)
+            item = self.model.item(columns, f"line {line.number}") if asks else None
+            if item is not None:
+                self.strangers.meet(line, columns, item)
+            return Read(line, columns, item)
         except UsageError as error:
             raise UsageError(f"line {line.number}: {error}") from None
         except RegardError as error:
@@ -124,13 +169,21 @@ class Filter:
         if not any(columns) and len(columns) <= self.wanted:
             return ("",) * self.wanted
         if len(columns) < self.wanted:
-            raise DataError(f"expected {self.wanted} columns, found {len(columns)}")
+            raise DataError(f"expected {self.wanted} columns, found {len(columns)}{self.example()}")
         if len(columns) > self.wanted:
             self.tell(f"warning: line {line.number}: {len(columns)} columns, the first {self.wanted} are read")
         columns = columns[: self.wanted]
         if self.model.config.task == "fill" and not any("[mask]" in text for text in columns):
             self.tell(f"warning: line {line.number}: no [mask] in it, so there is nothing to fill")
         return columns
+
+    def example(self) -> str:
+        """How columns are parted; told once."""
+        before, self.shown = self.shown, True
+        names = self.model.task.columns().source or [str(place + 1) for place in range(self.wanted)]
+        names = [f"column {name}" if name.isdecimal() else escape(name) for name in names]
+        line = shlex.quote("\\t".join(names) + "\\n")
+        return "" if before else f"; a tab parts them, as in: printf {line} | regard run MODEL"
 
     # ── out ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 

@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -119,11 +120,22 @@ def share(judged: Sequence[Judged]) -> dict[str, Any]:
 def groups(judged: Sequence[Thing], key: Callable[[Thing], float]) -> list[list[Thing]]:
     """Up to a few groups of about as many, in order; those with the same key are never parted."""
     order = sorted(judged, key=key)
-    edges = sorted({key(order[len(order) * part // BINS]) for part in range(1, BINS)}) if order else []
-    found: list[list[Thing]] = [[] for _ in range(len(edges) + 1)]
-    for each in order:
-        found[int(np.searchsorted(edges, key(each), side="right"))].append(each)
+    found: list[list[Thing]] = [[]]
+    ready = 0  # that are in groups already, but for the last one
+    for _, equals in groupby(order, key=key):
+        block, size = list(equals), len(found[-1])
+        fair = fair_size(len(order), ready, len(found) - 1)
+        if size and size + len(block) - fair > fair - size:  # too many with them, by more than too few without
+            ready += size
+            found.append([])
+        found[-1] += block
     return [group for group in found if group]
+
+
+def fair_size(count: int, ready: int, made: int) -> float:
+    """How many the next group should hold. Where equals make one large, there are fewer others, none the smaller."""
+    parts = min(round(BINS * (count - ready) / count), BINS - made)
+    return (count - ready) / max(1, parts)
 
 
 def by_length(judged: Sequence[Judged]) -> dict[str, Any] | None:

@@ -14,6 +14,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -314,6 +315,27 @@ def test_a_guess_is_told_and_stands_on_the_card(regard: Regard, tmp_path: Path) 
     assert json.loads(regard("check", tmp_path / "x.tsv", "--json").out)["task"] == "classify"
 
 
+def test_a_clear_header_is_no_example(regard: Regard, tmp_path: Path) -> None:
+    """Of a file that is trained on, checked or scored; and a model of a file without one reads one with it."""
+    rows = [f"{i},{a}{b},{b}{a}" for i, (a, b) in enumerate(product("abcdefgh", repeat=2))]
+    (tmp_path / "x.csv").write_text("\n".join(["id,english,german", *rows]), encoding="utf-8")
+    (tmp_path / "y.tsv").write_text("word\tpronunciation\nab\tba\ncd\tdc\n", encoding="utf-8")
+    (tmp_path / "z.tsv").write_text(
+        "".join(f"{a}{b}\t{b}{a}\n" for a, b in product("abcd", repeat=2)), encoding="utf-8"
+    )
+    words = ["--steps", "2", "--set", "encoder.width=16", "--set", "decoder.width=16", "--preset", "rnn-attention"]
+    done = regard("train", tmp_path / "x.csv", "-o", tmp_path / "m", *words)
+    assert done.code == 0, done.err
+    assert "the first line is taken for a header: id, english, german; --source 2 --target 3" in done.err
+    found = json.loads(regard("check", tmp_path / "x.csv", "--json").out)
+    assert (found["examples"], found["source_names"], found["target_name"]) == (64, ["english"], "german")
+    assert "64 examples" in regard("score", tmp_path / "m", tmp_path / "x.csv").out
+    assert regard("train", tmp_path / "z.tsv", "-o", tmp_path / "n", *words).code == 0
+    scored = regard("score", tmp_path / "n", tmp_path / "y.tsv")
+    assert "2 examples" in scored.out
+    assert "taken for a header: word, pronunciation; --source 1 --target 2 reads it as an example" in scored.err
+
+
 def test_check_takes_a_task_and_tells_of_running_text(
     regard: Regard, refused: Callable[..., str], tmp_path: Path
 ) -> None:
@@ -387,7 +409,10 @@ def test_columns_by_name_and_tags(regard: Regard, tmp_path: Path) -> None:
     assert done.lines[0] == done.lines[3]
     assert done.lines[1:3] == ["", ""]
     assert done.lines[4] == ""
-    assert "line 3: expected 2 columns, found 1; left empty" in done.err
+    assert (
+        "line 3: expected 2 columns, found 1; a tab parts them, as in: printf 'lemma\\ttags\\n' | regard run"
+        in done.err
+    )
     assert "line 4: 3 columns, the first 2 are read" in done.err
 
 

@@ -369,10 +369,64 @@ def test_a_model_of_pictures_has_no_vectors_of_texts(small_model: SmallModel, tm
 def test_a_csv_that_is_read_whole_is_told(model: Trained) -> None:
     out, told = through(model, Ask(Wish()), b"text,label\nabc,d\n")
     assert out == ["TEXT,LABEL", "ABC,D"]
-    assert told == ["warning: line 1 looks like a header of CSV (text, label), but lines are read whole: say "
-                    "--input-column NAME to read a column"]  # fmt: skip
+    assert told[0] == ("warning: line 1 looks like a header of CSV (text, label), but lines are read whole: say "
+                       "--input-column NAME to read a column")  # fmt: skip
     out, told = through(model, Ask(Wish(), Layout(columns=("text",))), b'text,label\n"abc, d",e\n')
-    assert (out, told) == (["text,label,output", '"abc, d",e,"ABC, D"'], [])
+    assert out == ["text,label,output", '"abc, d",e,"ABC, D"']
+    assert told == ['warning: line 2 has characters that the model never learnt: ",", " "']
+
+
+# ── what was never learnt ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def made_model(c: config.Config, examples: Sequence[Example], is_tags: Sequence[bool]) -> Trained:
+    vocabulary = learn(examples, c, is_tags)
+    sizes = vocabulary.source.size, vocabulary.target.size
+    return Trained(c, vocabulary, build(c, *sizes, copies=vocabulary.copies()).eval())
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [
+        ("characters", ['2 lines have characters that the model never learnt (the first is line 2): "x", "é", "1"']),
+        ("words", ['3 lines have words that the model never learnt (the first is line 2): "x", "é", "aé1", "ab"']),
+        ("bpe", []),
+        ("bytes", []),
+    ],
+)  # fmt: skip
+def test_what_was_never_learnt_is_told_once(tokens: str, told: list[str]) -> None:
+    """And changes no line that is written."""
+    c = config.resolve("rnn-attention", None, ["encoder.width=8", "decoder.width=8", f"tokens.source={tokens}",
+                                               "tokens.size=300"])  # fmt: skip
+    model = made_model(c, [Example(("a b c d",), "a b c d", 1)] * 3, [False])
+    lines = ["a b", "a x é", "", "aé1", "ab" if tokens == "words" else "b"]
+    out, said = through(model, Ask(Wish()), "".join(f"{line}\n" for line in lines).encode())
+    assert [line.removeprefix("warning: ") for line in said] == told
+    assert out == [answer.text for answer in model.stream([lines], wish=Wish())]
+
+
+def test_only_the_first_of_many_strangers_are_told(model: Trained) -> None:
+    given = "".join(f"a{chr(0x3B1 + line % 24)}\n" for line in range(500)).encode()
+    _, told = through(model, Ask(Wish()), given)
+    assert told == ["warning: 500 lines have characters that the model never learnt (the first is line 1): "
+                    '"α", "β", "γ", "δ", "ε", …']  # fmt: skip
+    assert through(model, Ask(Wish()), b"ab\ncz\n")[1] == [
+        'warning: line 2 has characters that the model never learnt: "z"'
+    ]
+
+
+def test_columns_are_parted_by_a_tab_which_is_shown_once() -> None:
+    c = config.resolve("rnn-attention", None, ["encoder.width=8", "decoder.width=8", 'data.source=["lemma", "tags"]',
+                                               "data.target=form"])  # fmt: skip
+    model = made_model(c, [Example(("walk", "V;PST"), "walked", 1)], [False, True])
+    out, told = through(model, Ask(Wish()), b"walk V;PST\nwalk\tV;PST\nwalk\nwalk\tV;FUT\n")
+    assert (out[0], out[2]) == ("", "")
+    assert told == [
+        "warning: line 1: expected 2 columns, found 1; a tab parts them, as in: printf 'lemma\\ttags\\n' | regard run "
+        "MODEL; left empty",
+        "warning: line 3: expected 2 columns, found 1; left empty",
+        'warning: line 4 has characters or tags that the model never learnt: "FUT"',
+    ]
 
 
 def test_a_token_a_line_has_a_label_a_line() -> None:

@@ -137,6 +137,20 @@ def test_groups_part_no_equals() -> None:
     assert groups([], lambda each: each.length) == []
 
 
+@pytest.mark.parametrize(
+    ("counts", "wanted"),
+    [
+        ([13, 11, 20, 43, 13], [13, 11, 20, 43, 13]),  # two that fit are not thrown together
+        ([5] * 80, [50] * 8),
+        ([11] * 9, [11, 11, 11, 11, 11, 11, 11, 22]),
+        ([500, 1, 1, 1], [500, 3]),
+    ],
+)
+def test_groups_are_about_equal_where_ties_allow_it(counts: list[int], wanted: list[int]) -> None:
+    some = [judged(length, True, 0.5) for length, count in enumerate(counts, 1) for _ in range(count)]
+    assert sorted(map(len, groups(some, lambda each: each.length))) == sorted(wanted)
+
+
 def test_right_by_length() -> None:
     found = by_length([judged(length, length < 10, 0.5) for length in range(1, 21) for _ in range(5)])
     assert found is not None

@@ -30,13 +30,11 @@ from regard.data.columns import (
     without_text,
     words,
 )
+from regard.data.header import ASIDE_NAMES, HEADER_NAMES, TARGET_NAMES, cleaned
 from regard.data.images import is_there, looks_like_image
 from regard.data.read import (
-    ASIDE_NAMES,
     CHOOSE,
-    HEADER_NAMES,
     NEARLY_ALL,
-    TARGET_NAMES,
     Columns,
     Sample,
     escape,
@@ -46,6 +44,7 @@ from regard.data.read import (
     position,
     quote,
     sample,
+    taken_header,
 )
 from regard.errors import ConfigError, RegardError
 
@@ -111,7 +110,8 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
         return Guess(task or "transduce")
     view = View(found, folder, chosen, images)
     name, reason = (task, "") if task else task_of(view)
-    doubts = lost_pictures(view, name) if task else [*one_class(view), *maybe_header(found)]
+    header = taken_header(found.names, (*chosen.source, chosen.target)) if found.taken else header
+    doubts = lost_pictures(view, name) if task else [*one_class(view), *maybe_header(found, chosen)]
     why = ([line(name, reason)] if reason else []) + [each for each in (header, chosen.why, *doubts) if each]
     source, target = (chosen.source, chosen.target) if header or chosen.why else ((), "")
     if name != "classify":
@@ -416,18 +416,20 @@ def lost_pictures(view: View, task: str) -> list[str]:
     return [f"warning: the source looks like paths of pictures, none of which is there: {task} reads them as text"]
 
 
-def maybe_header(found: Sample) -> list[str]:
+def maybe_header(found: Sample, chosen: Chosen) -> list[str]:
     """A warning where the first line looks like no other: no word of it comes again, as nearly all others' do."""
     if found.headed or found.kind not in ("tsv", "csv") or len(found.rows) < FEWEST_ROWS:
         return []
     first, *rest = [{word.lower() for text in row for word in words(text)} for row in found.rows]
     often = Counter(word for row in rest for word in row)
-    names = [text.strip() for text in found.rows[0]]
+    names = cleaned(found.rows[0])
     like_names = len(set(names)) == len(names) and all(NAME.fullmatch(name) for name in names)
     alone = sum(all(often[word] == 1 for word in row) for row in rest)
     if not like_names or any(often[word] for word in first) or alone > (1 - NEARLY_ALL) * len(rest):
         return []
-    flags = f"--source {escape(','.join(names[:-1]))} --target {escape(names[-1])}"
+    source = [name for name in (names[found.names.index(each)] for each in chosen.source)
+              if name.lower() not in ASIDE_NAMES]  # fmt: skip
+    flags = f"--source {escape(','.join(source))} --target {escape(names[found.names.index(chosen.target)])}"
     return [f"warning: the first line, {listed(names)}, is read as an example, and looks like a header; if it is one, "
             f"say {flags}"]  # fmt: skip
 

@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from io import BufferedIOBase
 from typing import Any, Protocol
 
-from regard.data.read import Flaw, header_names, json_line, json_object, listed, nearest, position, quote, texts_of
+from regard.data.header import header_names
+from regard.data.read import Flaw, json_line, json_object, listed, nearest, position, quote, texts_of
 from regard.data.sentences import UNIVERSAL, Shape, cut
 from regard.errors import DataError, UsageError
 

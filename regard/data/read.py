@@ -16,13 +16,15 @@ import os
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from io import BufferedReader
 from itertools import chain, islice, zip_longest
 from typing import Any
 
 from regard.data import pictures
+from regard.data.encoding import LOOKED, conversion, encoding_of, marked
+from regard.data.header import ASIDE_NAMES, TARGET_NAMES, clear_names, header_names
 from regard.data.plain import json_text
 from regard.data.sentences import DOCUMENT, Shape, shape_of
 from regard.data.tokens import TOKEN
@@ -31,23 +33,16 @@ from regard.errors import DataError, MissingError
 SAMPLE = 20  # records looked at before the first is read: enough to guess a delimiter, little enough to hold
 FAR, FAR_CHARACTERS = 100_000, 50_000_000  # records, and characters of them, among which a sample is taken
 NEARLY_ALL = 0.95  # of the lines; the others may be flaws
-MANY = 500  # lines looked at to see whether there is a token on each
+MANY = 500  # lines looked at to see whether there is a token on each, or whether the first is a header …
+MANY_CHARACTERS = 1 << 20  # … and about so many characters of them, for all are held
 QUOTED = 60  # characters of a line shown in a message
+ENCODED = {"invalid UTF-8", "NUL byte"}  # flaws that another encoding may be behind
 EMPTY = " \r"  # what may stand in a field that still counts as empty
 LONE_RETURN = "\udc0d"  # stands for "\r" inside the csv module, which would end a line there; never in decoded text
 
 SUFFIXES = {".tsv": "tsv", ".csv": "csv", ".jsonl": "jsonl"}
-TARGET_NAMES = ["target", "output", "form", "label", "labels", "answer", "response", "phonemes", "caption", "intent",
-                "sentiment", "category"]  # fmt: skip
-SOURCE_NAMES = ["source", "input", "lemma", "text", "sentence", "question", "prompt", "word", "tags", "image",
-                "picture", "premise", "hypothesis", "sentence1", "sentence2", "review", "comment"]  # fmt: skip
-ASIDE_NAMES = ["split", "index", "id"]  # columns about a row, no part of what is learnt
-HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, *ASIDE_NAMES, "src", "tgt", "trg", "features", "tokens", "context",
-                "translation"}  # fmt: skip
 
 FOREIGN = {
-    b"\xff\xfe": "looks like UTF-16: save it as UTF-8",
-    b"\xfe\xff": "looks like UTF-16: save it as UTF-8",
     b"\x1f\x8b": "looks like gzip: add .gz to its name",
     b"PK\x03\x04": "looks like a spreadsheet or zip: save it as .tsv or .csv",
 }
@@ -266,9 +261,22 @@ def _nearest_file(path: str) -> str:
 
 
 def _refuse_foreign(path: str, start: bytes) -> None:
+    if encoding := marked(start):
+        raise DataError(f"{escape(path)}: found no UTF-8 text{escape(conversion(path, encoding))}")
     for magic, advice in FOREIGN.items():
         if start.startswith(magic):
             raise DataError(f"{escape(path)}: found no UTF-8 text; {advice}")
+
+
+def converted(path: str) -> str:
+    """How a file with invalid UTF-8 may be converted, to be said after that; nothing where its bytes do not tell."""
+    if not os.path.isfile(path):  # a pipe can not be read twice
+        return ""
+    try:
+        with _open(path) as stream:
+            return escape(conversion(path, encoding_of(stream.read(LOOKED))))
+    except (OSError, EOFError, zlib.error):  # farther on than the fault that is told of
+        return ""
 
 
 def _decode(number: int, raw: bytes, start: int) -> Record:
@@ -501,13 +509,41 @@ def _present(records: Iterator[Record], tally: Tally) -> Iterator[Record]:
 
 
 def _header(plan: _Plan, columns: Columns, head: list[Record]) -> list[str]:
-    """The names of the columns when the first line holds them: asked for by name, or all of them well known."""
+    """The names of the columns when the first line holds them: asked for, well known, or clear from the lines below."""
     if plan.kind in ("whole", "jsonl", "parallel", "folder", "sentences") or not head:
         return []
     wanted = (*columns.source, columns.target or "1")
     if head[0].flaw and any(not name.isdecimal() for name in wanted):
-        raise DataError(f"{escape(plan.sources[0].path)}:{head[0].line}: {head[0].flaw.text}; expected a header")
-    return header_names(head[0].fields, wanted)
+        raise DataError(f"{escape(plan.sources[0].path)}:{head[0].line}: {head[0].flaw.text}; expected a header"
+                        f"{_conversion(plan, [head[0].flaw.kind])}")  # fmt: skip
+    named = header_names(head[0].fields, wanted)
+    if named or columns.source or columns.target or head[0].flaw:
+        return named
+    return clear_names(head[0].fields, [record.fields for record in head[1:] if record.flaw is None])
+
+
+def _is_taken(columns: Columns, head: list[Record], names: list[str]) -> bool:
+    """Whether names were taken for a header by what stands below them, which may be overruled."""
+    return bool(names) and not header_names(head[0].fields, (*columns.source, columns.target or "1"))
+
+
+def _beginning(records: Iterator[Record]) -> list[Record]:
+    """The first records, by which a header is known; fewer where they are long."""
+    head: list[Record] = []
+    size = 0
+    for record in records:
+        head.append(record)
+        size += len(record.text)
+        if len(head) >= MANY or (size > MANY_CHARACTERS and len(head) >= SAMPLE):
+            break
+    return head
+
+
+def _conversion(plan: _Plan, kinds: Iterable[str]) -> str:
+    """The words that convert a file, where something was no UTF-8."""
+    if ENCODED.isdisjoint(kinds):
+        return ""
+    return next(filter(None, (converted(source.path) for source in plan.sources)), "")
 
 
 def _choose(plan: _Plan, columns: Columns, head: list[Record], names: list[str]) -> Choice:
@@ -596,9 +632,18 @@ def listed(labels: list[str], limit: int = 12) -> str:
     return f"{shown} and {len(labels) - limit} more" if len(labels) > limit else shown
 
 
+def taken_header(names: Sequence[str], chosen: Sequence[str], has_target: bool = True) -> str:
+    """That a first line was taken for a header, and how it is read as an example: by positions, the target last."""
+    places = [str([*names].index(name) + 1) if name in names else name for name in chosen]
+    target = f" --target {places.pop()}" if has_target else ""
+    flags = f"--source {','.join(places)}{target}"
+    return f"the first line is taken for a header: {listed([*names])}; {flags} reads it as an example"
+
+
 def _undecided(plan: _Plan, labels: list[str], shown: list[str]) -> DataError:
     target = next((label for label in labels if label.lower() in TARGET_NAMES), labels[-1])
-    source = ",".join(escape(label) for label in labels[:4] if label != target) or "1"
+    texts = [label for label in labels if label != target and label.lower() not in ASIDE_NAMES]
+    source = ",".join(map(escape, texts[:3])) or "1"
     what = "keys" if plan.kind == "jsonl" else "columns"
     return DataError(
         f"{escape(plan.sources[0].path)}: found {len(labels)} {what}, expected 2: {listed(shown)}\n"
@@ -633,15 +678,19 @@ class Sample:
     rows: list[tuple[str, ...]]
     hint: str = ""  # what the delimiter looks like when it is not this format's
     labelled: tuple[str, str] | None = None  # of sentences, the columns of tokens and of their labels
+    taken: bool = False  # whether the first line was taken for a header by what stands below it
 
 
 def sample(path: str, columns: Columns = CHOOSE, most: int = 5000) -> Sample:
     """About so many rows of a file, before any column is chosen; nothing is judged."""
     plan = _Plan(path, columns)
-    head = [record for record in _spread(_present(plan.records(), Tally(path)), most) if record.flaw is None]
+    records = _present(plan.records(), Tally(path))
+    first = _beginning(records)
+    head = [record for record in _spread(chain(first, records), most) if record.flaw is None]
     if plan.kind == "jsonl":
         return _sample_keys(head)
-    hint, names = _delimiter_hint(plan, head[:SAMPLE]), _header(plan, columns, head[:1])
+    first = [record for record in first if record.flaw is None]
+    hint, names = _delimiter_hint(plan, head[:SAMPLE]), _header(plan, columns, first)
     rows = [tuple(text.removesuffix("\r") for text in record.fields) for record in head[bool(names) :]]
     if plan.shape is not None:
         asked = plan.asked(columns)
@@ -651,7 +700,8 @@ def sample(path: str, columns: Columns = CHOOSE, most: int = 5000) -> Sample:
         return Sample("text", ("1",), False, [(record.text,) for record in head])
     width = len(names) or (1 if _is_single(rows) else _usual_width([[*row] for row in rows[:SAMPLE]], columns))
     labels = _labels(names, width)
-    return Sample(plan.kind, tuple(labels), bool(names), [row for row in rows if len(row) == width], hint)
+    fitting = [row for row in rows if len(row) == width]
+    return Sample(plan.kind, tuple(labels), bool(names), fitting, hint, taken=_is_taken(columns, first, names))
 
 
 def _spread(records: Iterator[Record], most: int) -> list[Record]:
@@ -732,14 +782,6 @@ def texts_of(line: str, keyed: dict[str, Any], names: Sequence[str]) -> list[str
     return _pick_keys(Record(0, line, [], None, keyed), Choice(tuple(names), False))
 
 
-def header_names(fields: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """The names of the columns where a first line holds them: asked for by name, or all of them well known."""
-    names = [text.removesuffix("\r").strip() for text in fields]
-    named = any(not name.isdecimal() for name in wanted)
-    known = len(set(names)) == len(names) and all(name.lower() in HEADER_NAMES for name in names)
-    return names if named or known else []
-
-
 def _value_flaw(name: str, value: object) -> Flaw | None:
     """JSON can spell what no UTF-8 file holds; it must not get past here."""
     if not isinstance(value, str):
@@ -782,7 +824,7 @@ def without_returns(example: Example, hit: Sequence[bool]) -> Example:
     return Example(tuple(texts), target, example.line)
 
 
-def _judge(tally: Tally, examples: int, names: list[str], skip_bad: bool) -> None:
+def _judge(plan: _Plan, tally: Tally, examples: int, names: list[str], skip_bad: bool) -> None:
     """Raise when the file gave nothing, or something bad that was not to be skipped."""
     if tally.records == 0 and names:
         raise DataError(f"{tally.path}: found a header ({listed(names)}) and nothing after it, expected examples")
@@ -791,10 +833,11 @@ def _judge(tally: Tally, examples: int, names: list[str], skip_bad: bool) -> Non
         raise DataError(f"{tally.path}: found {found}, expected one example a line")
     if tally.kinds and (not examples or not skip_bad):
         cure = "; mend them, or leave them out with --skip-bad" if examples else ""
+        cure += _conversion(plan, tally.kinds)
         raise DataError("\n".join([*tally.first, f"{tally.path}: {tally.summary()}{cure}"]))
 
 
-def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[str]:
+def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice, taken: bool) -> list[str]:
     notes = [note for source in plan.sources for note in source.notes(kept=plan.kind not in ("csv", "jsonl"))]
     if plan.kind == "folder":
         texts = pictures.ORIGINS[pictures.origin(plan.sources[0].path)]
@@ -802,7 +845,9 @@ def _notes(plan: _Plan, tally: Tally, names: list[str], choice: Choice) -> list[
     if plan.kind == "sentences":
         notes.append(f"{tally.path}: {tally.records:,} sentences, a token and its labels on each line; columns "
                      f"{' → '.join(choice.names)} of {choice.width} are read")  # fmt: skip
-    if names:
+    if taken:
+        notes.append(f"{tally.path}: {taken_header(names, choice.names, choice.has_target)}")
+    elif names:
         notes.append(f"{tally.path}: the first line is a header: {listed(names)}")
     elif plan.kind == "csv":
         notes.append(f"{tally.path}: its first line is read as an example; if it is a header, name the columns: "
@@ -827,14 +872,15 @@ class Stream:
         self.path, self.skip_bad = ",".join(files_of(path)), skip_bad
         self._plan, self._tally = _Plan(path, columns), Tally(self.path)
         records = _present(self._plan.records(), self._tally)
-        head = list(islice(records, SAMPLE))
-        self._plan.hint = _delimiter_hint(self._plan, head)
+        head = _beginning(records)
+        self._plan.hint = _delimiter_hint(self._plan, head[:SAMPLE])
         self._names = _header(self._plan, columns, head)
+        self._taken = _is_taken(columns, head, self._names)
         body = head[1:] if self._names else head
         self._tally.records -= bool(self._names)
         if not body:
-            _judge(self._tally, 0, self._names, skip_bad)
-        self._choice = self._choose(columns, body)
+            _judge(self._plan, self._tally, 0, self._names, skip_bad)
+        self._choice = self._choose(columns, body[:SAMPLE])
         self._records = chain(body, records)
 
     def _choose(self, columns: Columns, body: list[Record]) -> Choice:
@@ -852,7 +898,7 @@ class Stream:
             else:
                 count += 1
                 yield example
-        _judge(self._tally, count, self._names, self.skip_bad)
+        _judge(self._plan, self._tally, count, self._names, self.skip_bad)
 
     @property
     def source_names(self) -> tuple[str, ...]:
@@ -875,7 +921,7 @@ class Stream:
     @property
     def notes(self) -> list[str]:
         """What was tolerated."""
-        return _notes(self._plan, self._tally, self._names, self._choice)
+        return _notes(self._plan, self._tally, self._names, self._choice, self._taken)
 
     @property
     def skipped(self) -> int:
@@ -902,7 +948,7 @@ def numbered_lines(path: str) -> list[tuple[int, str]]:
     records = list(source)
     for record in records:
         if record.flaw is not None:
-            raise DataError(f"{escape(path)}:{record.line}: {record.flaw.text}")
+            raise DataError(f"{escape(path)}:{record.line}: {record.flaw.text}{converted(path)}")
     end = "\r" if source.all_return else ""
     lines = [(record.line, text) for record in records if (text := record.text.removesuffix(end))]
     if not lines:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from os.path import splitext
 from pathlib import Path
 
-from regard.data.read import SUFFIXES, Example, Source, Table, escape, files_of, folder_of
+from regard.data.read import SUFFIXES, Example, Source, Table, converted, escape, files_of, folder_of
 from regard.errors import DataError, RegardError
 
 AT_ONCE = 1 << 20  # characters that are read at a time
@@ -105,7 +105,7 @@ class Text:
         for record in self.source:
             if record.flaw is not None and not self.skip_bad:
                 raise DataError(f"{escape(self.source.path)}:{record.line}: {record.flaw.text}; mend it, or leave such "
-                                "lines out with --skip-bad")  # fmt: skip
+                                f"lines out with --skip-bad{converted(self.source.path)}")  # fmt: skip
             is_last = self.source.ended < record.line  # and has no end
             text = record.text if is_last else record.text.removesuffix("\r") + "\n"
             self.skipped += record.flaw is not None

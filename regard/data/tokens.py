@@ -134,6 +134,16 @@ class Tokenizer:
         spaced = [(each[:1] == b" ", bool(each.strip())) for each in self.pieces.spellings]
         return np.array([BEGINS * more if begins else WITHIN for begins, more in spaced], np.int8)
 
+    @cached_property
+    def strangers(self) -> frozenset[int]:
+        """The ids of what was not learnt: unknown words and tags, and bytes of characters that have no id of their own.
+
+        Subwords and bytes spell any text, and so does a spelled word that is not known.
+        """
+        first = self.pieces.first
+        spelling = range(first, first + 256) if self.kind == "characters" else ()
+        return frozenset(spelling) | (frozenset() if self.kind == "spelled" else {UNKNOWN})
+
     @property
     def has_spaces(self) -> bool:
         """Whether the space before a word is in its first token."""

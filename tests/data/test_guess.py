@@ -170,14 +170,30 @@ def test_one_label_alone_is_said(write: Write) -> None:
     assert any(line.startswith('warning: all 40 targets are "label0": one label alone') for line in found.why)
 
 
-def test_a_first_line_that_looks_like_a_header_is_said(write: Write) -> None:
-    rows = labelled(40, 2)
-    (told,) = (line for line in guess(write("x.tsv", "utterance\tkind\n" + rows)).why if "header" in line)
-    assert told.startswith("warning: the first line, utterance, kind, is read as an example")
-    assert "--source utterance --target kind" in told
+def test_a_first_line_that_may_be_a_header_is_said(write: Write) -> None:
+    rows = "".join(f"text {'abcd'[i % 4]}\tlabel {'xy'[i % 2]}\n" for i in range(40))
+    (told,) = (line for line in guess(write("x.tsv", "saying\tmood\n" + rows)).why if "header" in line)
+    assert told.startswith("warning: the first line, saying, mood, is read as an example")
+    assert "--source saying --target mood" in told
     words = "".join(f"wort{i}\tword{i}\n" for i in range(40))  # none comes again, and the first is no exception
-    for text in (rows, words, "some text\tlabel0\n" + rows, "text\tlabel\n" + rows):
+    for text in (rows, words, "some text\tlabel x\n" + rows, "text\tlabel\n" + rows):
         assert not any("looks like a header" in line for line in guess(write("y.tsv", text)).why)
+
+
+def test_what_may_be_a_header_is_named_without_the_numbers_of_rows(write: Write) -> None:
+    rows = "".join(f"row{i % 9}\tthe text {i % 4}\tlabel{i % 2}\n" for i in range(40))
+    found = guess(write("x.tsv", f"id\tsaying\tmood\n{rows}?\t?\t?\n"))
+    (told,) = (line for line in found.why if "header" in line)
+    assert "if it is one, say --source saying --target mood" in told
+
+
+def test_a_first_line_that_is_clearly_a_header_is_one(write: Write) -> None:
+    found = guess(write("x.tsv", "utterance\tkind\n" + labelled(40, 2)))
+    assert summary(found)[1:] == ("utterance", "kind")
+    assert (
+        found.why[1]
+        == "the first line is taken for a header: utterance, kind; --source 1 --target 2 reads it as an example"
+    )
 
 
 def test_running_text(write: Write) -> None:

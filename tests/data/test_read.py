@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regard.data.read import Columns, Example, Stream, Table, escape, quote, read, read_lines
+from regard.data.read import CHOOSE, Columns, Example, Stream, Table, escape, quote, read, read_lines
 from regard.errors import DataError, MissingError
 
 Write = Callable[[str, str | bytes], str]
@@ -313,12 +313,48 @@ def test_all_problems_are_counted_and_two_are_shown(write: Write) -> None:
         ("p.tsv.gz", "", "found an empty file"),
         ("p.tsv", "\n \n\r\n", "found 3 blank lines"),
         ("p.tsv", "source\ttarget\n", "found a header (source, target) and nothing after it"),
-        ("p.tsv", "a\tb\n".encode("utf-16"), "looks like UTF-16: save it as UTF-8"),
+        ("p.tsv", "a\tb\n".encode("utf-16"), "looks like UTF-16: iconv -f UTF-16 -t UTF-8"),
         ("p.tsv", gzip.compress(b"a\tb\n", mtime=0), "looks like gzip: add .gz"),
     ],
 )
 def test_bad_data_are_named(write: Write, name: str, content: str | bytes, expected: str) -> None:
     assert expected in failure(write(name, content))
+
+
+WESTERN = "".join(f"Straße {row} für Ärger\tcafé {row} “déjà”\n" for row in range(9))
+RUSSIAN = "".join(f"Привет мир {row}\thello world\n" for row in range(9))
+
+
+@pytest.mark.parametrize(
+    ("raw", "encoding"),
+    [
+        (WESTERN.encode("cp1252"), "WINDOWS-1252"),
+        (WESTERN.encode("utf-16-le"), "UTF-16LE"),
+        (RUSSIAN.encode("utf-16-be"), "UTF-16BE"),
+        (RUSSIAN.encode("cp1251"), "ENCODING"),  # which one of several, its bytes do not tell
+    ],
+)
+@pytest.mark.parametrize("columns", [CHOOSE, Columns(("a",), "b")])
+def test_another_encoding_is_told_with_its_conversion(
+    write: Write, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, raw: bytes, encoding: str, columns: Columns
+) -> None:
+    write("my pairs.tsv", raw)
+    monkeypatch.chdir(tmp_path)
+    told = failure("my pairs.tsv", columns)
+    assert len(told.splitlines()) <= 3
+    assert told.endswith(f": iconv -f {encoding} -t UTF-8 'my pairs.tsv' > 'my pairs-utf8.tsv'")
+
+
+def test_a_conversion_unpacks_what_is_packed(write: Write) -> None:
+    path = write("p.tsv.gz", WESTERN.encode("cp1252"))
+    assert failure(path).endswith("gzip -dc p.tsv.gz | iconv -f WINDOWS-1252 -t UTF-8 > p-utf8.tsv")
+
+
+def test_damaged_utf8_is_not_converted(write: Write) -> None:
+    """It would be mojibake afterwards."""
+    for raw in (WESTERN.encode() + b"x\xc3\ty\n", b"a\tb\0\n" + 200 * b"some text\tb\n"):
+        assert "iconv" not in failure(write("p.tsv", raw))
+    assert failure(f"{write('a.en', WESTERN)},{write('a.de', WESTERN.encode('cp1252'))}").endswith("a-utf8.de")
 
 
 def test_a_hint_also_when_columns_were_asked_for(write: Write) -> None:
@@ -430,7 +466,7 @@ def test_lines_are_taken_as_they_are(write: Write) -> None:
 
 
 def test_bad_lines_and_no_lines_are_refused(write: Write) -> None:
-    with pytest.raises(DataError, match=r"bad.txt:2: invalid UTF-8 at byte 1"):
+    with pytest.raises(DataError, match=r"bad.txt:2: invalid UTF-8 at byte 1 .*; looks like WINDOWS-1252: iconv"):
         read_lines(write("bad.txt", b"a\nb\xff\n"))
     with pytest.raises(DataError, match="found no line with text"):
         read_lines(write("empty.txt", "\n\n"))
