@@ -216,9 +216,10 @@ def figure(found: Evaluation, metric: str) -> float:
 
 
 def noise(found: Evaluation, metric: str) -> float:
-    """One standard error of the number that decides, of which its 95 % interval has four; 0 where it has none."""
+    """How far the best of many validations may stand above the truth by chance alone: two standard errors, which is
+    half of the 95 % interval of the number that decides; 0 where it has none."""
     judged = found.metrics.get(metric)
-    return 0.0 if judged is None or judged.low is None or judged.high is None else (judged.high - judged.low) / 4
+    return 0.0 if judged is None or judged.low is None or judged.high is None else (judged.high - judged.low) / 2
 
 
 def entry(found: Evaluation, step: int, name: str, decides: str) -> dict[str, Any]:
