@@ -300,6 +300,17 @@ def test_a_config_file_is_a_word_too(dates: str, write: Write) -> None:
     assert (named.preset, named.encoder) == ("rnn", config.resolve("rnn").encoder)
 
 
+def test_few_pairs_and_blocks_of_attention_have_their_embeddings_dropped_out_and_it_is_told() -> None:
+    def body(pairs: int, source: Side, said: config.Tree | None = None) -> rules.Choice:
+        return rules.body(case(source, source, pairs, said={"train": {"minutes": 60}, **(said or {})}))
+
+    few, many, blocks = body(1000, LETTERS), body(10_000, LETTERS), body(30_000, PROSE)
+    assert (few.preset, many.preset, blocks.preset) == ("rnn-attention", "rnn-attention", "transformer")
+    assert [each.settles("embedding.dropout") for each in (few, many, blocks)] == [True, False, True]
+    assert "embedding.dropout=0.3, embedding.token_dropout=0.1" in few.why
+    assert "embedding.dropout" not in body(1000, LETTERS, {"embedding": {"dropout": 0.1}}).why
+
+
 def test_an_encoder_of_another_kind_leaves_the_choice_of_a_body_to_who_said_it(dates: str) -> None:
     made = configured(dates, None, None, ["encoder.kind=convolutional", "encoder.layers=2"]).config
     assert (made.encoder.kind, made.decoder.kind) == ("convolutional", "recurrent")
