@@ -210,7 +210,8 @@ UNSEEN = 0.1
 PLACES = "sinusoidal"
 # Pairs up to which a loop's embeddings are dropped out too. With and without, mean of the last checkpoints: 1,000 pairs
 # of forms 93.9 and 92.0, snips 32.7 and 29.0, Multi30k 14.8 and 13.1, cmudict 26.9 and 26.5, dates of all locales 57.9
-# and 59.6; 5,000 of cmudict 46.1 and 46.6. A Transformer's always are: Multi30k, 45 minutes, 39.7 and 36.5.
+# and 59.6; 5,000 of cmudict 46.1 and 46.6, of locales 78.1 and 80.5. A Transformer's always are: on Multi30k, in
+# 45 minutes, the held-out loss rose from step 2,600 on without it, and fell to the end with it.
 LITTLE = 2_500
 OF_LOOPS = ("cell", "directions", "context", "bridge")  # settings that only a loop has …
 OF_BLOCKS = ("feedforward", "gated", "activation", "norm", "norm_first")  # … and only blocks of attention
