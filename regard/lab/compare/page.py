@@ -143,8 +143,9 @@ def lengths(c: Comparison) -> str:
     drawn = chart(*curve(c))
     top = ["source tokens", "examples", *(row.preset for row in c.rows)]
     figure = f'<figure class="plot wide">{drawn}</figure>'
-    words = ("Groups hold about as many examples each; whiskers are 95 % intervals. Where all that is known of a "
-             "source passes through one vector, long sources come out worse: the bottleneck.")  # fmt: skip
+    words = ("Groups hold about as many examples each; whiskers are 95 % intervals. The bottleneck shows where a line "
+             "falls with length because all that is known of a source passes through one vector, while the lines of "
+             "presets that look at the source fall less.")  # fmt: skip
     return chapter(f"{capital(c.metric)} by source length", figure, table(top, show.length_cells(c)), hint(words))
 
 
