@@ -46,7 +46,13 @@ class Division:
             raise DataError(f"{path}: found {self.examples} example(s) with {different} distinct source, too few to "
                             "train and validate; expected at least two, or a validation file")  # fmt: skip
         wanted = min(max(int(HELD_OUT * different), FEWEST), MOST, max(1, different // 5))
-        return {source: self.counts[source] for _, source in sorted(self.smallest, reverse=True)[:wanted]}
+        ranked, room = [source for _, source in sorted(self.smallest, reverse=True)], max(1, self.examples // 2)
+        chosen: dict[tuple[str, ...], int] = {}
+        for source in ranked:  # one with so many examples that hardly any would be left to learn from is passed over
+            if len(chosen) < wanted and self.counts[source] <= room:
+                chosen[source] = self.counts[source]
+                room -= self.counts[source]
+        return chosen or {(least := min(ranked, key=lambda each: self.counts[each])): self.counts[least]}
 
 
 def rank(source: tuple[str, ...]) -> bytes:

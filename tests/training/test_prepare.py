@@ -70,6 +70,14 @@ def test_the_smallest_by_hash_are_held_out_and_no_source_stands_on_both_sides(di
     assert sources == set(sorted({e.source for e in examples}, key=rank)[: len(sources)])
 
 
+def test_a_source_with_most_of_the_examples_is_learnt_from(tmp_path: Path) -> None:
+    for heavy in range(10):  # wherever it stands by its hash
+        sources = [f"s{heavy}" if i >= 10 else f"s{i}" for i in range(500)]
+        kept, held = halves([Example((source,), f"t{i}", i + 1) for i, source in enumerate(sources)], tmp_path)
+        assert 1 <= len(held) <= 250
+        assert kept
+
+
 def test_split_depends_on_sources_alone(tmp_path: Path) -> None:
     examples = [Example((f"s{i}",), f"t{i}", i) for i in range(100)]
     others = [Example((f"s{i}",), "another", 100 - i) for i in reversed(range(100))]
