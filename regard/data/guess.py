@@ -315,6 +315,7 @@ class View:
         places = [found.names.index(name) for name in chosen.source]
         last = found.names.index(chosen.target)
         self.folder, self.images, self.chosen, self.kind = folder, images, chosen, found.kind
+        self.whole = found.whole
         self.rows: list[tuple[Row, str]] = [(tuple(row[place] for place in places), row[last]) for row in found.rows]
 
     @property
@@ -353,7 +354,9 @@ def task_of(view: View) -> tuple[str, str]:
             return "tag", f"as many target words as source words, {kinds} kinds of them"
     examples = list(dict.fromkeys(view.rows))
     kinds = len({target for _, target in examples})
-    counted = f"{kinds:,} different target{'s' * (kinds > 1)} in {len(examples):,} different examples"
+    looked = "" if view.whole else "the "
+    counted = f"{kinds:,} different target{'s' * (kinds > 1)} in {looked}{len(examples):,} different examples"
+    counted += "" if view.whole else " that were looked at"
     if not is_labelled(examples):
         return "transduce", counted
     numbers = [target for _, target in examples]

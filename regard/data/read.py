@@ -679,6 +679,7 @@ class Sample:
     hint: str = ""  # what the delimiter looks like when it is not this format's
     labelled: tuple[str, str] | None = None  # of sentences, the columns of tokens and of their labels
     taken: bool = False  # whether the first line was taken for a header by what stands below it
+    whole: bool = True  # whether these are all rows that can be read
 
 
 def sample(path: str, columns: Columns = CHOOSE, most: int = 5000) -> Sample:
@@ -686,9 +687,10 @@ def sample(path: str, columns: Columns = CHOOSE, most: int = 5000) -> Sample:
     plan = _Plan(path, columns)
     records = _present(plan.records(), Tally(path))
     first = _beginning(records)
-    head = [record for record in _spread(chain(first, records), most) if record.flaw is None]
+    spread, whole = _spread(chain(first, records), most)
+    head = [record for record in spread if record.flaw is None]
     if plan.kind == "jsonl":
-        return _sample_keys(head)
+        return replace(_sample_keys(head), whole=whole)
     first = [record for record in first if record.flaw is None]
     hint, names = _delimiter_hint(plan, head[:SAMPLE]), _header(plan, columns, first)
     rows = [tuple(text.removesuffix("\r") for text in record.fields) for record in head[bool(names) :]]
@@ -701,11 +703,12 @@ def sample(path: str, columns: Columns = CHOOSE, most: int = 5000) -> Sample:
     width = len(names) or (1 if _is_single(rows) else _usual_width([[*row] for row in rows[:SAMPLE]], columns))
     labels = _labels(names, width)
     fitting = [row for row in rows if len(row) == width]
-    return Sample(plan.kind, tuple(labels), bool(names), fitting, hint, taken=_is_taken(columns, first, names))
+    taken = _is_taken(columns, first, names)
+    return Sample(plan.kind, tuple(labels), bool(names), fitting, hint, taken=taken, whole=whole)
 
 
-def _spread(records: Iterator[Record], most: int) -> list[Record]:
-    """The first records, and later ones ever farther apart, because a file may be sorted; but not to the end of it."""
+def _spread(records: Iterator[Record], most: int) -> tuple[list[Record], bool]:
+    """The first records, and later ones ever farther apart, because a file may be sorted; and whether that is all."""
     kept, step, seen = list(islice(records, SAMPLE)), 1, 0
     for number, record in enumerate(islice(records, FAR)):
         seen += len(record.text)
@@ -715,7 +718,7 @@ def _spread(records: Iterator[Record], most: int) -> list[Record]:
             kept.append(record)
         if len(kept) >= most:
             kept, step = kept[:SAMPLE] + kept[SAMPLE::2], 2 * step
-    return kept
+    return kept, step == 1 and next(records, None) is None
 
 
 def _sample_keys(head: list[Record]) -> Sample:

@@ -103,14 +103,16 @@ def failures(cases: Sequence[Case], known: Sequence[Example], task: str) -> Fail
         return None
     unit, judged = ("tokens", by_token(cases)) if task == "tag" else ("examples", list(cases))
     rule = f"{unit} whose label is wrong" if task in ("tag", "classify") else "outputs that are not exactly the target"
-    what = f"{unit} fail"
+    what, good = f"{unit} fail", "right"
     if task in ("transduce", "caption") and np.mean([case.right for case in judged]) < HARDLY:
         judged, rule = by_likeness(judged)
-        what = f"{unit} are far from their target (hardly any is exact)"
+        what, good = f"{unit} are far from their target (hardly any is exact)", "near it"
     wrong = sum(not case.right for case in judged)
     causes = raised(judged, Known(known, task), task) if wrong >= FEWEST_WRONG and len(judged) >= FEWEST else []
     left_out = "" if known else "the training data are not at hand: only lengths and unknown signs are looked at"
-    return Failures(unit, rule, len(judged), wrong, tuple(causes), left_out, summed_up(judged, wrong, causes, what))
+    return Failures(
+        unit, rule, len(judged), wrong, tuple(causes), left_out, summed_up(judged, wrong, causes, what, good)
+    )
 
 
 def by_token(cases: Sequence[Case]) -> list[Case]:
@@ -345,7 +347,7 @@ def log_choose(of: int, some: int) -> float:
     return math.lgamma(of + 1) - math.lgamma(some + 1) - math.lgamma(of - some + 1)
 
 
-def summed_up(cases: Sequence[Case], wrong: int, causes: Sequence[Cause], what: str) -> str:
+def summed_up(cases: Sequence[Case], wrong: int, causes: Sequence[Cause], what: str, good: str) -> str:
     """One line for whoever does not open the report."""
     if not wrong:
         return f"none of {len(cases):,} {what}"
@@ -358,5 +360,5 @@ def summed_up(cases: Sequence[Case], wrong: int, causes: Sequence[Cause], what: 
     if not clear:
         return f"{head}, and nothing stands out: they are like the others"
     worst = clear[0]
-    return (f"{head}; {100 * worst.explains:.0f} % of that goes with {worst.said}: {worst.inside.value:.0f} % right "
+    return (f"{head}; {100 * worst.explains:.0f} % of that goes with {worst.said}: {worst.inside.value:.0f} % {good} "
             f"against {worst.rest.value:.0f} %")  # fmt: skip

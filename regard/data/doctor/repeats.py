@@ -68,6 +68,7 @@ def conflicts(groups: Groups) -> Conflicts:
 def find_repeats(sight: Sight, groups: Groups) -> Iterator[Finding | None]:
     """Examples that say what an earlier one has said, or the contrary."""
     yield repeated(sight)
+    yield lonely(sight, groups)
     if sight.has_targets:
         yield contrary(sight, groups)
 
@@ -98,7 +99,16 @@ def contrary(sight: Sight, groups: Groups) -> Finding | None:
     return Finding("conflicts", level, len(hits), len(sight), lines_of(hits), said,
                    "; ".join(map(told, worst.shown[:2])),
                    f"keep one target for each source, or add a column that tells them apart; as it is, "
-                   f"{100 * missed:.2g} % of exact matches are out of reach")  # fmt: skip
+                   f"{100 * missed:.3g} % of exact matches are out of reach")  # fmt: skip
+
+
+def lonely(sight: Sight, groups: Groups) -> Finding | None:
+    """One source alone: nothing could be held out."""
+    if len(groups) != 1 or not sight.has_targets:
+        return None
+    return Finding("one source", "trouble", len(sight), len(sight), lines_of(sight.examples),
+                   "with one and the same source: `regard train` refuses the file, for nothing can be held out",
+                   pair(sight.examples[0]), "add examples with other sources")  # fmt: skip
 
 
 def told(conflict: Conflict) -> str:

@@ -203,15 +203,15 @@ def invisible(sight: Sight) -> Finding | None:
     found = searched(sight, present, "invisible characters", "doubt", "with characters that nobody sees", cure)
     if found is not None or not sight.characters & set(JOINERS):
         return found
-    idle: Callable[[str], object] = re.compile(
+    idle: Callable[[str], re.Match[str] | None] = re.compile(
         r"(?:[\x00-\x7f]|^)[\u200c\u200d]|[\u200c\u200d](?:[\x00-\x7f]|$)"
     ).search
-    hits = [(example, text) for example, text in where(sight, idle) if not text.isascii()]
+    hits = where(sight, idle)
     if not hits:
         return None
-    at = next(place for place, each in enumerate(hits[0][1]) if each in JOINERS)
+    at = idle(hits[0][1])
     return made("invisible characters", "doubt", hits, sight, "with joiners that join nothing",
-                around(hits[0][1], at), cure)  # fmt: skip
+                around(hits[0][1], at.start() if at else 0), cure)  # fmt: skip
 
 
 def spaces(sight: Sight) -> Finding | None:
