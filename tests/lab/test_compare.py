@@ -1,8 +1,10 @@
 """Presets side by side: one split, one tokenizer, one budget; what stands there is taken; what can not be is not."""
 
 import json
+import random
 import re
 import shutil
+import string
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 import regard
 from regard import folder as folders
 from regard.data import builtin
-from regard.errors import ConfigError, DataError, Interrupted, MissingError, UsageError
+from regard.errors import ConfigError, DataError, DivergedError, Interrupted, MissingError, UsageError
 from regard.lab.compare import runs as runs_of
 from regard.lab.compare.make import Comparison
 from regard.lab.compare.page import page
@@ -189,6 +191,28 @@ def test_what_was_interrupted_goes_on(again: Path, copy_file: Path, monkeypatch:
     assert [place.name for place in resumed] == ["transformer-1"]
 
 
+def test_a_run_that_diverges_is_left_out_and_told(
+    copy_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    train = runs_of.train
+
+    def diverging(c: Any, *words: Any, **more: Any) -> Any:
+        if (c.preset, c.train.seed) in lost:
+            raise DivergedError("step 3: no number")
+        return train(c, *words, **more)
+
+    lost = [("rnn", 1)]
+    monkeypatch.setattr(runs_of, "train", diverging)
+    found = quick(copy_file, tmp_path / "one", quiet=False)
+    assert [each.preset for each in found.rows] == ["rnn", "transformer"]
+    assert "warning: rnn-1 is left out of the comparison: step 3" in capsys.readouterr().err
+    lost += [("rnn", 0)]
+    assert [each.preset for each in quick(copy_file, tmp_path / "two").rows] == ["transformer"]
+    lost += [("transformer", 0), ("transformer", 1)]
+    with pytest.raises(DivergedError):
+        quick(copy_file, tmp_path / "none")
+
+
 def test_other_settings_are_refused(again: Path, copy_file: Path, untrained: None) -> None:
     with pytest.raises(UsageError, match=r"holds a run with train\.steps=4 where 5 is asked for"):
         quick(copy_file, again, steps=5)
@@ -275,7 +299,8 @@ def test_tokens_and_limits_are_those_of_all(copy_file: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "settings", "metric"),
     [
-        ("the man {0} went to the town of {1} and saw it", (), "bleu"),  # as `train` decides for sentences
+        ("{2} {3} the man {0} {4} {5} town {1} {6}", (), "bleu"),  # as `train` decides for sentences
+        ("the man {0} went to the town of {1} and saw it", (), "exact"),  # a form that is filled in
         ("the man {0} went to the town of {1} and saw it", ("train.metric=chrf",), "chrf"),
         ("wo{0}rd{1}", (), "exact"),
     ],
@@ -283,7 +308,9 @@ def test_tokens_and_limits_are_those_of_all(copy_file: Path) -> None:
 def test_the_score_that_decides_is_that_of_train(
     write: Callable[[str, str], str], words: str, settings: tuple[str, ...], metric: str
 ) -> None:
-    rows = (f"{words.format(f'a{i}', i)}\t{words.format(f'b{i}', 7 * i)}\n" for i in range(60))
+    draw = random.Random(0)
+    some = [["".join(draw.choices(string.ascii_lowercase, k=6)) for _ in range(5)] for _ in range(60)]
+    rows = (f"{words.format(f'a{i}', i, *some[i])}\t{words.format(f'b{i}', 7 * i, *some[-i])}\n" for i in range(60))
     made = plan(Asked(write("x.tsv", "".join(rows)), ("rnn", "transformer"), seeds=1, settings=settings))
     assert {deciding(run.config) for run in made.runs} == {metric}
 

@@ -111,13 +111,14 @@ def common(sides: Sequence[Read], path: str) -> Sequence[Read]:
         return sides
     lines = [{example.line: example.target for example in side[1]} for side in sides]
     both = {line for line in lines[0].keys() & lines[1].keys() if lines[0][line] == lines[1][line]}
-    left = max(map(len, lines)) - len(both)
+    left = len(lines[0].keys() | lines[1].keys()) - len(both)
     if not both:
         raise DataError(
             f"{path}: the two models read no example with the same target; were they trained on other columns?"
         )
     if left:
-        warnings.warn(f"{path}: {left} examples are left out, which only one of the models can read", stacklevel=3)
+        told = "which only one of the models can read, or with another target"
+        warnings.warn(f"{path}: {left} examples are left out, {told}", stacklevel=3)
     kept = [[(item, example) for item, example in zip(*side, strict=True) if example.line in both] for side in sides]
     return [([item for item, _ in side], [example for _, example in side]) for side in kept]
 

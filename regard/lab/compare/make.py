@@ -48,8 +48,7 @@ def make(asked: Asked, folder: Path, quiet: bool, command: str) -> Comparison:
             print(line, file=sys.stderr, flush=True)
 
     planned = plan(asked)
-    train_all(planned, folder, quiet, command, say)
-    found = measure(planned, folder, command, say)
+    found = measure(train_all(planned, folder, quiet, command, say), folder, command, say)
     write_file(folder / JSON, (json.dumps(found.as_dict(), ensure_ascii=False, indent=1) + "\n").encode())
     write_file(folder / HTML, page(found).encode())
     if drawn := length_file(found):

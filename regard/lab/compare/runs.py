@@ -7,13 +7,14 @@ stopped, and the tokens are made by the first run alone: the others take them fr
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from regard import config
 from regard import folder as folders
 from regard.data.vocabulary import Vocabulary
-from regard.errors import FolderError, Interrupted, RegardError, UsageError
+from regard.errors import DivergedError, FolderError, Interrupted, RegardError, UsageError
 from regard.folder import write_file
 from regard.lab.compare.plan import Plan, Run
 from regard.training.home import finished, read_start, stillborn, tree_of
@@ -27,14 +28,15 @@ TOLD = 3  # settings that are named where a run has others
 Say = Callable[[str], None]
 
 
-def train_all(plan: Plan, folder: Path, quiet: bool, command: str, say: Say) -> None:
-    """Leaves every run in a folder of its own, below `folder`."""
+def train_all(plan: Plan, folder: Path, quiet: bool, command: str, say: Say) -> Plan:
+    """Leaves every run in a folder of its own, below `folder`; the plan of those that came to an end."""
     remember(plan, folder)
     waiting = [run for run in plan.runs if not is_done(folder / run.name, run)]  # what does not fit is refused at once
     taken = len(plan.runs) - len(waiting)
     if taken:
         say(f"{taken} of {len(plan.runs)} runs have finished already, and are taken as they are")
     spent: list[float] = []
+    lost: list[Run] = []
     for number, run in enumerate(waiting):
         end = ending(len(waiting) - number, spent, run.config.train.minutes)
         say(f"run {taken + number + 1} of {len(plan.runs)}: {run.preset}, seed {run.seed}{end}")
@@ -44,8 +46,17 @@ def train_all(plan: Plan, folder: Path, quiet: bool, command: str, say: Say) -> 
         except Interrupted as error:
             raise Interrupted(f"{str(error).split(';')[0]} of {run.name}; the same command goes on with the comparison",
                               error.exit_code - 128) from None  # fmt: skip
+        except DivergedError as error:
+            lost.append(run)
+            say(f"warning: {run.name} is left out of the comparison: {error}")
+            if len(lost) == len(plan.runs):
+                raise
         spent.append(time.monotonic() - began)
-    refuse_strangers(plan, folder)
+    runs = tuple(run for run in plan.runs if run not in lost)
+    presets = tuple(name for name in plan.asked.presets if any(run.preset == name for run in runs))
+    left = replace(plan, runs=runs, asked=replace(plan.asked, presets=presets))
+    refuse_strangers(left, folder)
+    return left
 
 
 def train_one(plan: Plan, run: Run, folder: Path, quiet: bool, command: str) -> None:
