@@ -8,13 +8,13 @@ trained are chosen. `bench/study.csv` holds the runs that the numbers rest on; d
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import get_args
 
 from regard import config
 from regard.data.guess import Guess, guess, guessed_words, refuse_pictures
-from regard.data.measure import Facts, Side, facts_of, measure
+from regard.data.measure import MOST, Facts, Side, facts_of, measure
 from regard.data.read import Columns, Example
 from regard.errors import ConfigError
 
@@ -88,22 +88,24 @@ class Case:
     def lengths(self) -> tuple[float, float]:
         """Tokens of a source and of a target on average, about."""
         (source, target), facts = self.kinds, self.facts
-        return (count(source, facts.source.words, facts.source.characters),
-                count(target, facts.target.words, facts.target.characters))  # fmt: skip
+        return count(source, facts.source), count(target, facts.target)
 
     @property
     def longest(self) -> tuple[int, int]:
-        """Tokens of the longest source and target, about."""
+        """Tokens that no source and no target has more of, but for one in a thousand: some words are many pieces."""
         (source, target), facts = self.kinds, self.facts
-        return (math.ceil(count(source, 1.5 * facts.source.wordiest, facts.source.longest)) + 1,
-                math.ceil(count(target, 1.5 * facts.target.wordiest, facts.target.longest)) + 1)  # fmt: skip
+        return most(source, facts.source), most(target, facts.target)
+
+    @property
+    def deserved(self) -> float:
+        """Minutes: with the square root of what there is to be read."""
+        return min(MOST_MINUTES, max(1.0, round(3.0 * math.sqrt(self.facts.pairs * sum(self.lengths) / 15_000))))
 
     @property
     def minutes(self) -> float:
-        """That were said, or that the data deserve: with the square root of what there is to be read."""
-        deserved = round(3.0 * math.sqrt(self.facts.pairs * sum(self.lengths) / 15_000))
+        """That were said, or that the data deserve."""
         minutes = self.said.get("train", {}).get("minutes")
-        return float(minutes) if isinstance(minutes, int | float) else min(MOST_MINUTES, max(1.0, deserved))
+        return float(minutes) if isinstance(minutes, int | float) else self.deserved
 
 
 # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -126,10 +128,20 @@ def fitting(side: Side, other: Side, edited: bool = False) -> str:
     return "characters"
 
 
-def count(kind: str, words: float, characters: float) -> float:
-    """Tokens of a text with so many words and characters, about."""
-    each = {"words": 1.0, "bpe": 1.3, "unigram": 1.3, "sentences": 0.2}.get(kind)
-    return characters if each is None else min(characters, each * words)
+PIECE = 2.5  # characters, in a word that hardly came
+
+
+def count(kind: str, side: Side) -> float:
+    """Tokens of a text, about: a word that is known is little more than one piece, a rare one is many."""
+    if kind in ("bpe", "unigram"):
+        return min(side.characters, 1.2 * (1 - side.seldom) * side.words + side.seldom * side.characters / PIECE)
+    each = {"words": 1.0, "sentences": 0.2}.get(kind)
+    return side.characters if each is None else min(side.characters, each * side.words)
+
+
+def most(kind: str, side: Side) -> int:
+    """Tokens that nearly every text has room in."""
+    return 1 + (side.wordiest if kind in ("words", "sentences") else side.longest)
 
 
 # Pieces of words, by the number of pairs: as many as are still seen often.
@@ -179,15 +191,20 @@ class Size:
     heads: int
     speed: float
     passes: int = 0  # over the data that it should have at least
+    reading: int = 0  # layers of the encoder, if it has others
 
     @property
     def words(self) -> Iterator[str]:
-        for side in BOTH:
-            yield f"{side}.layers={self.layers}"
+        for side, layers in zip(BOTH, self.depths, strict=True):
+            yield f"{side}.layers={layers}"
             yield f"{side}.width={self.width}"
             if self.preset == "transformer":
                 yield f"{side}.feedforward={self.feedforward}"
                 yield f"{side}.heads={self.heads}"
+
+    @property
+    def depths(self) -> tuple[int, int]:
+        return self.reading or self.layers, self.layers
 
 
 # Pairs for a Transformer; with fewer, a loop learns more in the same time. Loop and Transformer, of 1,000 pairs:
@@ -201,7 +218,13 @@ TRANSFORMERS = (
 # Width 256 beside 128: Multi30k, 5,000 pairs, 22.9 and 19.8; snips, 1,000, 28.9 and 23.1 (with tokens unseen); cmudict,
 # 1,000, 22.7 and 23.6, which is no difference. 512 wide: 25.0 in three times the minutes in which 256 has 25.3.
 LOOP = Size("rnn-attention", 1, 256, 0, 1, 8_000)
+DEEP = replace(LOOP, reading=2, speed=6_000)
 FEWER = 2.0  # times as fast where outputs are of a few symbols: most of the time goes into the output layer
+# Pairs beyond which less is kept from a body: 100,000 of cmudict in 15 minutes, 65.8; with positions 64.8, and 62.7 in
+# 20 minutes with tokens unseen too. There a second layer reads: 63.7 at a loss of 0.271, one layer 63.9 at 0.274; and
+# the usual dropout does no harm if the data are gone through often (0.1, 15 minutes: a loss of 0.274).
+MANY = 50_000
+OFTEN = 10  # times
 # Tokens that a loop does not see: Multi30k, 5,000 pairs, 20.7 with 0.1, 19.8 with none; 0.2 is less than 0.1 (24.3 and
 # 25.3, 2,000 pieces); cmudict, 1,000, 23.3 and 23.1.
 UNSEEN = 0.1
@@ -220,10 +243,10 @@ OF_BLOCKS = ("feedforward", "gated", "activation", "norm", "norm_first")  # … 
 def body(case: Case) -> Choice:
     """What reads and writes."""
     chosen, pairs = size(case), case.facts.pairs
-    dropout = 0.3 if pairs <= 50_000 else 0.1
+    dropout = 0.1 if pairs > MANY and (chosen.preset != LOOP.preset or times(case, chosen) < OFTEN) else 0.3
     words = [*chosen.words, *(f"{side}.dropout={dropout}" for side in BOTH)]
     beside = [f"embedding.dropout={dropout}"] if chosen.preset != LOOP.preset or pairs <= LITTLE else []
-    if chosen.preset == LOOP.preset:
+    if chosen.preset == LOOP.preset and pairs <= MANY:
         beside += [f"embedding.token_dropout={UNSEEN}", *(f"{side}.position={PLACES}" for side in BOTH)]
     timed = "" if case.has("train", "steps") else f" and {config.in_minutes(case.minutes)}"
     shape = ", ".join([shaped(case, chosen, dropout), *(word for word in beside if not is_said(word, case.said))])
@@ -234,8 +257,8 @@ def body(case: Case) -> Choice:
 def shaped(case: Case, chosen: Size, dropout: float) -> str:
     """A body in words, as it will be: with what was said of it."""
     told = []
-    for side in BOTH:
-        said = {"layers": chosen.layers, "width": chosen.width, "dropout": dropout} | case.said.get(side, {})
+    for side, layers in zip(BOTH, chosen.depths, strict=True):
+        said = {"layers": layers, "width": chosen.width, "dropout": dropout} | case.said.get(side, {})
         told.append(
             f"{said['layers']} layer{'s' * (said['layers'] != 1)} of {said['width']}, dropout {said['dropout']}"
         )
@@ -243,7 +266,8 @@ def shaped(case: Case, chosen: Size, dropout: float) -> str:
 
 
 def size(case: Case) -> Size:
-    """The largest Transformer that sees enough sentences often enough in the time there is; else a loop."""
+    """The largest Transformer that sees enough sentences often enough in the time there is; else a loop, a deeper one
+    for many pairs."""
     tokens = case.facts.pairs * max(case.lengths)
     able = [each for each in TRANSFORMERS if 60 * case.minutes * each.speed >= each.passes * tokens]
     blocks, loops = (any(case.has(side, *names) for side in BOTH) for names in (OF_BLOCKS, OF_LOOPS))
@@ -255,7 +279,7 @@ def size(case: Case) -> Size:
         or (able and case.facts.pairs >= ENOUGH and is_worded(case) and not loops)
     ):
         return next(iter(able), TRANSFORMERS[-1])
-    return LOOP
+    return DEEP if case.facts.pairs > MANY and times(case, DEEP) >= OFTEN else LOOP
 
 
 def is_worded(case: Case) -> bool:
@@ -263,16 +287,16 @@ def is_worded(case: Case) -> bool:
     return any(kind in ("bpe", "unigram") for kind in case.kinds)
 
 
-COPIED = 0.3  # of a target, beyond chance
+COPIED = 0.3  # of what a target has and others have not, beyond chance
 
 
 def copying(case: Case) -> Choice:
     source, target = (config.ALIKE.get(kind) for kind in case.kinds)
     blind = case.said.get("decoder", {}).get("context") in ("none", "fixed")
-    if case.facts.copied < COPIED or source != target or blind or case.has("decoder", "copy"):
+    if case.facts.own < COPIED or source != target or blind or case.has("decoder", "copy"):
         return Choice()
-    return Choice(("decoder.copy=true",), f"copies from the source: {100 * case.facts.copied:.0f} % of what is written "
-                  "stands in it; --set decoder.copy=false overrules it")  # fmt: skip
+    return Choice(("decoder.copy=true",), f"copies from the source: {100 * case.facts.own:.0f} % of what targets do "
+                  "not share stands in it; --set decoder.copy=false overrules it")  # fmt: skip
 
 
 # ── training and decoding ────────────────────────────────────────────────────────────────────────────────────────────
@@ -288,7 +312,8 @@ LEAST_STEPS = 400
 def duration(case: Case) -> Choice:
     """Minutes and passes; whichever ends first ends a run, and the learning rate comes down with it."""
     steps = f"train.steps={last(case)}"
-    often = f"at most {last(case):,} steps" + (f", {PASSES} times through the data" if last(case) > LEAST_STEPS else "")
+    many = f", each pair {PASSES} times" if LEAST_STEPS < last(case) < config.ENDLESS else ""
+    often = f"at most {last(case):,} steps{many}"
     if case.has("train", "minutes"):
         return Choice((steps,), f"{often}: what follows is learnt by heart; --steps overrules it")
     why = f"what {case.facts.pairs:,} pairs of some {sum(case.lengths):.0f} tokens deserve"
@@ -305,6 +330,18 @@ def few(case: Case) -> Choice:
                   "and expect more of every further hundred pairs than of any setting")  # fmt: skip
 
 
+SELDOM = 3  # times through the data, with less than which hardly anything is learnt
+
+
+def short(case: Case, body: Size) -> Choice:
+    """An honest word for who has little time."""
+    often = times(case, body)
+    if often >= SELDOM or case.has("train", "steps"):
+        return Choice()
+    return Choice((), f"{HONEST}in {config.in_minutes(case.minutes)} two cores go through the data {often:.1f} times, "
+                  f"about; a model begins to be good after ten: --minutes {case.deserved:g} would be fit")  # fmt: skip
+
+
 def limits(case: Case) -> Choice:
     """Texts that are longer than usual are read too, and outputs may become as long as those that were seen."""
     if case.ground.keys() & {"source", "target"}:  # such a preset has limits for its tokens
@@ -312,24 +349,33 @@ def limits(case: Case) -> Choice:
     source, target = (min(LONGEST, length) for length in case.longest)
     words = [f"data.{name}={length}" for name, length in (("max_source", source), ("max_target", target))
              if length > config.Data().max_source]  # fmt: skip
-    extra = [f"search.length_extra={target}"] if target > config.Search().length_extra else []
     (read, written), usual = case.lengths, config.Search().length_ratio
+    room = min(target, math.ceil(1.5 * case.facts.target.longest * written / max(1.0, case.facts.target.characters)))
+    extra = [f"search.length_extra={room}"] if room > config.Search().length_extra else []
     ratio = round(min(usual, max(0.1, usual * written / max(1.0, read))), 1)
-    return Choice((*words, *extra, *([f"search.length_ratio={ratio}"] if ratio < usual else [])))
+    longest = max(case.longest)
+    why = (f"texts of up to {LONGEST:,} tokens: some may have more, of {longest:,} characters the longest, and are "
+           "left out; --set data.max_source and data.max_target overrule it") if longest > LONGEST else ""  # fmt: skip
+    return Choice((*words, *extra, *([f"search.length_ratio={ratio}"] if ratio < usual else [])), why)
 
 
-UPDATES = 60  # in a pass over the data at least: of few examples each is learnt from often
+FORMAL = 0.35  # of a target that stands in another too, from which on it is a form that is filled in: queries, records
+UPDATES = 60  # in a pass over the data, if a batch then has some hundred tokens: of few examples each is learnt often
 VALIDATIONS = 25  # in a run, about; the mean of the last five checkpoints is then of its last fifth
 LONGEST_WARMUP = 800  # steps
 
 
 def learning(case: Case, chosen: Size | None) -> Choice:
-    """Rates, batches, and the score that decides: in sentences exact matches are too few to tell models apart."""
+    """Rates, batches, and the score that decides: in sentences exact matches are too few to tell models apart.
+
+    Of a form that is filled in, BLEU counts the form: the most frequent answer has 64 to queries, none of them right.
+    """
     body, target = chosen or LOOP, case.facts.target
-    prose = (target.is_prose or case.kinds[1] == "bpe") and not target.is_closed
+    prose = (target.is_prose or case.kinds[1] == "bpe") and not target.is_closed and case.facts.formal < FORMAL
     dense = ["train.metric=chrf"] if target.is_dense else []  # BLEU counts words, and there are none
     metric = ["train.metric=bleu"] if prose else dense
-    rate = 4e-3 if body.width == 128 and body.preset == "transformer" else 2e-3
+    width = max(case.said.get(side, {}).get("width", body.width) for side in BOTH)
+    rate = 4e-3 if width <= 128 and body.preset == "transformer" else 2e-3
     steps = expected(case, body)
     every = min(500, max(50, 50 * round(steps / VALIDATIONS / 50)))
     warmup = min(LONGEST_WARMUP, steps // 10)
@@ -350,7 +396,9 @@ def batch(case: Case) -> int:
 
 
 def last(case: Case) -> int:
-    """The update after which more would be learnt by heart, about."""
+    """The update after which more would be learnt by heart, about; none where there are more pairs than are counted."""
+    if case.facts.pairs >= MOST:
+        return config.ENDLESS
     tokens = LEARNT * case.facts.pairs * (1 + max(case.lengths))
     warmup = case.said.get("train", {}).get("warmup")
     least = max(LEAST_STEPS, 10 * warmup) if isinstance(warmup, int) else LEAST_STEPS
@@ -363,6 +411,11 @@ def expected(case: Case, body: Size) -> int:
     if isinstance(steps, int) and steps < config.ENDLESS:
         return steps
     return round(min(last(case), 60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch(case)))
+
+
+def times(case: Case, body: Size) -> float:
+    """How often the data are gone through, about."""
+    return expected(case, body) * batch(case) / (LEARNT * case.facts.pairs * (1 + max(case.lengths)))
 
 
 # ── one config ───────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -480,6 +533,7 @@ def choices(case: Case, named: bool = False) -> Iterator[Choice]:
         yield body(case)
         yield copying(case)
     yield learning(case, size(case) if is_open else None)
+    yield short(case, size(case) if is_open else LOOP)
 
 
 def is_said(word: str, said: config.Tree) -> bool:

@@ -73,6 +73,8 @@ class Facts:
     target: Side
     alike: float  # of the target's characters, the share of those that sources have too
     copied: float  # of the target's runs of characters, how many stand in their own source beyond chance
+    own: float = 0.0  # the same, of those that two other targets have not: what is filled into a form
+    formal: float = 0.0  # of the target's runs of characters, how many another target has too
 
 
 @dataclass
@@ -151,19 +153,27 @@ def facts(pairs: int, looked: Sequence[tuple[str, str]]) -> Facts:
         target.add(right)
     known = sum(often for letter, often in target.letters.items() if letter in source.letters and not letter.isspace())
     written = sum(often for letter, often in target.letters.items() if not letter.isspace())
-    some = [*dict.fromkeys(looked)]
-    random.Random(0).shuffle(some)  # files are often sorted, so that neighbours are alike
+    some = sorted({*looked})
+    random.Random(0).shuffle(some)  # whatever the order in the file; and neighbours are no more alike than others
     some = some[:PAIRS]
-    return Facts(pairs, source.side(), target.side(), known / max(1, written), copied(some))
+    sources, targets = ([pieces(text) for text in side] for side in zip(*some, strict=True))
+    filled = [target - targets[number - 1] - targets[(number - 2) % len(some)] for number, target in enumerate(targets)]
+    formal = sum(share(target, targets[number - 1]) for number, target in enumerate(targets)) / len(some)
+    return Facts(pairs, source.side(), target.side(), known / max(1, written), gain(sources, targets),
+                 gain(sources, filled), formal)  # fmt: skip
 
 
 def copied(pairs: Sequence[tuple[str, str]]) -> float:
     """How much of a target stands in its own source, less what stands in another's, on average over all pairs."""
-    sources, targets = ([pieces(text) for text in side] for side in zip(*pairs, strict=True))
+    return gain(*([pieces(text) for text in side] for side in zip(*pairs, strict=True)))
+
+
+def gain(sources: Sequence[set[str]], wanted: Sequence[set[str]]) -> float:
+    """How much of what is wanted stands in its own source, less what stands in another's, where anything is wanted."""
     gains = [
-        share(target, sources[number]) - share(target, sources[number - 1]) for number, target in enumerate(targets)
+        share(each, sources[number]) - share(each, sources[number - 1]) for number, each in enumerate(wanted) if each
     ]
-    return max(0.0, sum(gains) / max(1, len(pairs)))
+    return max(0.0, sum(gains) / max(1, len(gains)))
 
 
 def pieces(text: str) -> set[str]:

@@ -57,13 +57,21 @@ def test_what_is_copied_counts_beyond_chance() -> None:
     assert facts(27, [(name, "yes") for name in names]).copied == 0.0
 
 
+def test_what_is_filled_into_a_form_is_told_from_the_form() -> None:
+    names = [f"{a}{b}{c}" for a in ("kar", "mol", "tiv") for b in ("eno", "asu", "ilo") for c in ("dra", "fen", "gul")]
+    form = facts(27, [(name, f"SELECT everything FROM table WHERE name = '{name}'") for name in names])
+    assert form.formal > 0.5 > form.copied
+    assert form.own > 0.5
+    assert facts(1, [("a", "b")]).own == 0.0
+
+
 def test_the_order_of_a_file_does_not_matter() -> None:
     lemmas = [f"{a}{b}{c}" for a in ("kar", "mol", "tiv") for b in ("eno", "asu", "ilo") for c in ("dra", "fen", "gul")]
     rows = [
         (f"{lemma} V;{tag}", f"{lemma}{ending}") for lemma in lemmas for tag, ending in zip("ABCD", "mnpt", strict=True)
     ]
     mixed = [rows[number * 31 % len(rows)] for number in range(len(rows))]
-    assert facts(108, rows).copied == pytest.approx(facts(108, mixed).copied, abs=0.05)
+    assert facts(108, rows) == facts(108, mixed)
     assert facts(108, rows).copied > 0.5
 
 
