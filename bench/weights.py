@@ -100,6 +100,8 @@ def table(found: Sequence[Line]) -> list[str]:
         told = " | ".join(f"{sum(values) / len(own):.1f}" for values in
                           zip(*((each.best, each.last, each.mean) for each in own), strict=True))  # fmt: skip
         rows.append(f"| {cell} | {more or '–'} | {len(own)} | {told} |")
+    if not found:
+        return rows
     gains = [each.mean - each.best for each in found]
     told = f"{len(gains)} runs: {sum(gains) / len(gains):+.2f} on average, from {min(gains):+.1f} to {max(gains):+.1f}"
     return [*rows, "", f"The mean against the best single one, {told}. {MINUTES:g} minutes of one processor at most, "
@@ -121,7 +123,8 @@ def main() -> None:
     for cell, seed in ((cell, seed) for cell in asked.cells for seed in range(asked.seeds)):
         more = [word for each in asked.set for word in ("--set", each)]
         command = [sys.executable, "-m", "bench.weights", cell, "--one", str(seed), "--data", str(asked.data), *more]
-        subprocess.run(command, check=False)
+        if code := subprocess.run(command, check=False).returncode:
+            print(f"{cell}, seed {seed}: ended with {code}; no line is written", flush=True)
     put(HERE / "README.md", "weights", "\n".join(table(lines.read(LINES, Line))))
 
 
