@@ -387,6 +387,7 @@ class Train(Section):
     tokens_per_batch: Positive = 2048  # padded tokens of the longer side
     accumulate: Positive = 1  # batches an update
     learning_rate: Annotated[float, Field(gt=0.0, allow_inf_nan=False)] = 2e-3
+    optimizer: Literal["adamw", "muon"] = "adamw"  # muon = matrices inside a side are turned straight, the rest AdamW
     schedule: Literal["inverse-sqrt", "cosine", "constant"] = "cosine"
     warmup: Annotated[int, Field(ge=0)] | None = None  # steps; none = 100, or a tenth of all where that is less
     weight_decay: Annotated[float, Field(ge=0.0, allow_inf_nan=False)] = 0.01

@@ -218,7 +218,8 @@ TRANSFORMERS = (
 # Width 256 beside 128: Multi30k, 5,000 pairs, 22.9 and 19.8; snips, 1,000, 28.9 and 23.1 (with tokens unseen); cmudict,
 # 1,000, 22.7 and 23.6, which is no difference. 512 wide: 25.0 in three times the minutes in which 256 has 25.3.
 LOOP = Size("rnn-attention", 1, 256, 0, 1, 8_000)
-DEEP = replace(LOOP, reading=2, speed=6_000)
+DEEP = replace(LOOP, reading=2, speed=6_000, passes=10)
+SPELLED = Size("transformer", 3, 256, 512, 4, 4_000, 20)  # for many pairs of letters or symbols
 FEWER = 2.0  # times as fast where outputs are of a few symbols: most of the time goes into the output layer
 # Pairs beyond which less is kept from a body: 100,000 of cmudict in 15 minutes, 65.8; with positions 64.8, and 62.7 in
 # 20 minutes with tokens unseen too. There a second layer reads: 63.7 at a loss of 0.271, one layer 63.9 at 0.274; and
@@ -243,7 +244,7 @@ OF_BLOCKS = ("feedforward", "gated", "activation", "norm", "norm_first")  # … 
 def body(case: Case) -> Choice:
     """What reads and writes."""
     chosen, pairs = size(case), case.facts.pairs
-    dropout = 0.1 if pairs > MANY and (chosen.preset != LOOP.preset or times(case, chosen) < OFTEN) else 0.3
+    dropout = dropping(case, chosen)
     words = [*chosen.words, *(f"{side}.dropout={dropout}" for side in BOTH)]
     beside = [f"embedding.dropout={dropout}"] if chosen.preset != LOOP.preset or pairs <= LITTLE else []
     if chosen.preset == LOOP.preset and pairs <= MANY:
@@ -252,6 +253,13 @@ def body(case: Case) -> Choice:
     shape = ", ".join([shaped(case, chosen, dropout), *(word for word in beside if not is_said(word, case.said))])
     why = f"preset {chosen.preset}, {shape}: {pairs:,} pairs{timed}; --preset overrules it"
     return Choice((*words, *beside), why, chosen.preset)
+
+
+def dropping(case: Case, chosen: Size) -> float:
+    """What is kept from a body at each step: less of it where there is much to learn from."""
+    if case.facts.pairs <= MANY:
+        return 0.3
+    return 0.1 if times(case, chosen) < OFTEN else 0.2 if chosen.preset == "transformer" else 0.3
 
 
 def shaped(case: Case, chosen: Size, dropout: float) -> str:
@@ -266,8 +274,10 @@ def shaped(case: Case, chosen: Size, dropout: float) -> str:
 
 
 def size(case: Case) -> Size:
-    """The largest Transformer that sees enough sentences often enough in the time there is; else a loop, a deeper one
-    for many pairs."""
+    """The largest Transformer that sees enough often enough in the time there is; else a loop.
+
+    Of sentences there is enough sooner than of words that are spelled.
+    """
     tokens = case.facts.pairs * max(case.lengths)
     able = [each for each in TRANSFORMERS if 60 * case.minutes * each.speed >= each.passes * tokens]
     blocks, loops = (any(case.has(side, *names) for side in BOTH) for names in (OF_BLOCKS, OF_LOOPS))
@@ -279,7 +289,9 @@ def size(case: Case) -> Size:
         or (able and case.facts.pairs >= ENOUGH and is_worded(case) and not loops)
     ):
         return next(iter(able), TRANSFORMERS[-1])
-    return DEEP if case.facts.pairs > MANY and times(case, DEEP) >= OFTEN else LOOP
+    larger = (DEEP,) if loops else (SPELLED, DEEP)
+    many = case.facts.pairs > MANY
+    return next((each for each in larger if many and times(case, each) >= each.passes), LOOP)
 
 
 def is_worded(case: Case) -> bool:
@@ -375,12 +387,13 @@ def learning(case: Case, chosen: Size | None) -> Choice:
     dense = ["train.metric=chrf"] if target.is_dense else []  # BLEU counts words, and there are none
     metric = ["train.metric=bleu"] if prose else dense
     width = max(case.said.get(side, {}).get("width", body.width) for side in BOTH)
-    rate = 4e-3 if width <= 128 and body.preset == "transformer" else 2e-3
+    rate = 3e-3 if width <= 128 and body.preset == "transformer" else 2e-3
     steps = expected(case, body)
     every = min(500, max(50, 50 * round(steps / VALIDATIONS / 50)))
     warmup = min(LONGEST_WARMUP, steps // 10)
     warm = [f"train.warmup={warmup}"] if body.preset == "transformer" and warmup > 100 else []
-    words = (f"train.learning_rate={rate}", f"train.tokens_per_batch={batch(case)}", "train.label_smoothing=0.1",
+    turned = ["train.optimizer=muon"] if body.preset == "transformer" else []
+    words = (*turned, f"train.learning_rate={rate}", f"train.tokens_per_batch={batch(case)}", "train.label_smoothing=0.1",
              f"train.validate_steps={every}", f"train.checkpoint_steps={every}", "train.average=5", "train.patience=20",
              "search.beam=5", *warm, *metric)  # fmt: skip
     left = ", ".join(word for word in words if not is_said(word, case.said))

@@ -221,8 +221,26 @@ def test_a_transformer_needs_data_and_time() -> None:
     assert chosen(30_000, 600) == ("transformer", 256)
 
 
-def test_symbols_are_left_to_a_loop_however_many_there_are() -> None:
-    assert rules.size(case(LETTERS, SYMBOLS, 100_000, said={"train": {"minutes": 60}})).preset == "rnn-attention"
+def test_symbols_are_for_a_transformer_only_if_there_are_many_and_time() -> None:
+    def chosen(pairs: int, minutes: float, **more: object) -> tuple[str, float]:
+        at_hand = case(LETTERS, SYMBOLS, pairs, said={"train": {"minutes": minutes}, **more})
+        found = rules.size(at_hand)
+        return found.preset, rules.dropping(at_hand, found)
+
+    assert chosen(20_000, 60) == ("rnn-attention", 0.3)
+    assert chosen(100_000, 2) == ("rnn-attention", 0.1)
+    assert chosen(100_000, 60) == ("transformer", 0.2)
+    assert chosen(100_000, 60, encoder={"cell": "lstm"}) == ("rnn-attention", 0.3)
+
+
+def test_a_transformer_learns_by_muon_and_a_loop_by_adamw() -> None:
+    def words(said: config.Tree) -> tuple[str, ...]:
+        at_hand = case(PROSE, PROSE, 30_000, said=said)
+        return rules.learning(at_hand, rules.size(at_hand)).words
+
+    assert {"train.optimizer=muon", "train.learning_rate=0.003"} <= {*words({"train": {"minutes": 45}})}
+    assert "train.learning_rate=0.002" in words({"train": {"minutes": 45}, "encoder": {"width": 512}})
+    assert not any(word.startswith("train.optimizer") for word in words({"train": {"minutes": 1}}))
 
 
 def test_a_loop_is_told_where_a_token_stands(dates: str) -> None:

@@ -38,7 +38,7 @@ from regard.training.stream import Place
 
 KEPT = 2  # checkpoints, so that a damaged one has a predecessor
 NAME = re.compile(r"step-(\d{8,18})")
-MOMENTS = ("exp_avg", "exp_avg_sq", "step")  # what AdamW remembers of each weight
+MOMENTS = ("exp_avg", "exp_avg_sq", "step")  # what AdamW remembers of each weight; Muon uses the first of them
 KILL_AT = "REGARD_KILL_AT"  # a drill: "before rename" or "before rename:3" ends the process there, the third time
 
 Frozen = frozenset[str]  # names of weights that do not learn, and of which an optimizer remembers nothing

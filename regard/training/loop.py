@@ -67,7 +67,7 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
     t = data.config.train
     report, keep, stop, team, checkpoints = crew.report, crew.keep, crew.stop, crew.team, crew.checkpoints
     model.to(crew.where).train()
-    optimizer = optimizer_of(model, t)
+    optimizer = optimizer_of(model, t, crew.numbers)
     standing = begin.standing if begin else Standing()
     if begin is not None:
         restore(model, begin.weights)

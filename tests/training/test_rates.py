@@ -56,8 +56,8 @@ def test_groups_share_the_rate_by_their_distance(small_model: Callable[..., Trai
 
 def test_without_decay_all_is_one_group_in_order(small_model: Callable[..., Trained]) -> None:
     model = small_model("encoder").model
-    ((distance, weights),) = learning(model, 1.0)
-    assert distance == 0
+    ((kind, weights),) = learning(model, Train())
+    assert kind == (0, False)
     assert all(a is b for a, b in zip(weights, model.parameters(), strict=True))
 
 
@@ -65,7 +65,7 @@ def test_what_is_frozen_is_in_no_group(small_model: Callable[..., Trained]) -> N
     model = small_model("encoder").model
     model.encoder.requires_grad_(False)
     names = {id(weight): name for name, weight in model.named_parameters()}
-    found = {names[id(weight)] for _, weights in learning(model, 1.0) for weight in weights}
+    found = {names[id(weight)] for _, weights in learning(model, Train()) for weight in weights}
     assert found == {name for name in names.values() if not name.startswith("encoder.")}
 
 
