@@ -28,8 +28,9 @@ def case(
     alike: float = 1.0,
     copied: float = 0.0,
     said: config.Tree | None = None,
+    uneven: float = 0.2,
 ) -> Case:
-    return Case(Facts(pairs, source, target, alike, copied, copied), said or {})
+    return Case(Facts(pairs, source, target, alike, copied, copied, uneven=uneven), said or {})
 
 
 # ── tokens ───────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -57,20 +58,48 @@ def test_each_side_has_its_tokens(source: Side, target: Side, kinds: tuple[str, 
 
 def test_sources_that_are_only_changed_are_letters() -> None:
     short = replace(PROSE, characters=40)
-    assert case(short, short, copied=0.8).kinds == ("characters", "characters")
-    assert case(short, short, copied=0.34).kinds == ("bpe", "bpe")
-    assert case(replace(PROSE, characters=300), short, copied=0.8).kinds == ("bpe", "bpe")
+    assert case(short, short, copied=0.8, uneven=0.08).kinds == ("characters", "characters")
+    assert case(short, short, copied=0.34, uneven=0.08).kinds == ("bpe", "bpe")
+    assert case(short, short, copied=0.8, uneven=0.2).kinds == ("bpe", "bpe")  # words are put in or left out
+    filled = Case(replace(case(short, short, copied=0.8, uneven=0.08).facts, formal=0.5))
+    assert filled.kinds == ("bpe", "bpe")
+
+
+def test_letters_that_follow_letters_are_letters_if_there_is_time() -> None:
+    script = replace(PROSE, characters=120)  # sentences in another script, or with accents put in
+    assert case(script, script, uneven=0.03).kinds == ("characters", "characters")
+    assert case(script, script, uneven=0.15).kinds == ("bpe", "bpe")
+    assert case(script, script, 100_000, uneven=0.03).kinds == ("bpe", "bpe")
+    assert case(script, script, uneven=0.03, said={"train": {"minutes": 2}}).kinds == ("bpe", "bpe")
+    assert case(LETTERS, SYMBOLS, uneven=0.03).kinds == ("characters", "words")
 
 
 def test_symbols_stay_symbols_where_they_are_only_changed() -> None:
-    assert case(SYMBOLS, SYMBOLS, copied=0.8).kinds == ("words", "words")
+    assert case(SYMBOLS, SYMBOLS, copied=0.8, uneven=0.03).kinds == ("words", "words")
 
 
 def test_short_sentences_are_pieces_if_both_sides_are() -> None:
     phrase = replace(PROSE, words=3.5, characters=16, often=9.0)
     assert case(phrase, phrase).kinds == ("bpe", "bpe")
-    assert "train.metric=bleu" in rules.learning(case(phrase, phrase), None).words
+    assert "train.metric=chrf" in rules.learning(case(phrase, phrase), None).words  # hardly ever four words in a row
     assert case(phrase, LETTERS).kinds == ("characters", "characters")
+    rich = replace(phrase, words=2.4, vocabulary=3000, often=2.0)  # the same in a language with longer words
+    assert case(rich, phrase, 1000).kinds == case(phrase, rich, 1000).kinds == ("bpe", "bpe")
+    names = replace(rich, vocabulary=5000, often=1.2)
+    assert case(names, phrase, 1000).kinds == ("characters", "characters")
+
+
+def test_every_letter_has_a_piece() -> None:
+    syllables = replace(PROSE, alphabet=1100)
+    assert rules.tokens(case(PROSE, PROSE, 1000)).words[-1] == "tokens.size=1000"
+    assert rules.tokens(case(PROSE, syllables, 1000)).words[-1] == "tokens.size=2500"
+    assert "16,000 pieces" in rules.tokens(case(PROSE, PROSE, said={"tokens": {"size": 16_000}})).why
+
+
+def test_what_comes_again_is_gone_through_again() -> None:
+    few, many = (Case(replace(case(LETTERS, LETTERS, 12_000).facts, examples=lines)) for lines in (12_000, 100_000))
+    assert rules.last(many) > 2 * rules.last(few)
+    assert many.minutes > few.minutes
 
 
 def test_the_score_that_decides_can_be_counted_in_what_is_written() -> None:
@@ -229,7 +258,7 @@ def test_symbols_are_for_a_transformer_only_if_there_are_many_and_time() -> None
 
     assert chosen(20_000, 60) == ("rnn-attention", 0.3)
     assert chosen(100_000, 2) == ("rnn-attention", 0.1)
-    assert chosen(100_000, 60) == ("transformer", 0.2)
+    assert chosen(100_000, 60) == ("transformer", 0.1)
     assert chosen(100_000, 60, encoder={"cell": "lstm"}) == ("rnn-attention", 0.3)
 
 
@@ -373,8 +402,37 @@ def test_little_time_is_told_honestly() -> None:
         return rules.short(case(LETTERS, LETTERS, 50_000, said={"train": {"minutes": minutes}}), rules.LOOP).line
 
     assert told(0.5).startswith(HONEST)
-    assert f"--minutes {case(LETTERS, LETTERS, 50_000).deserved:g} " in told(0.5)
+    assert told(0.5).endswith("would be --minutes 5")
     assert not told(30)
+
+
+def test_steps_are_bounded_by_minutes_where_both_are_said() -> None:
+    both = case(LETTERS, SYMBOLS, 100_000, said={"train": {"minutes": 2.0, "steps": 20_000}})
+    assert rules.size(both).preset == "rnn-attention"
+    assert rules.expected(both, rules.LOOP) < 1000
+    alone = case(LETTERS, SYMBOLS, 100_000, said={"train": {"steps": 20_000}})
+    assert rules.expected(alone, rules.LOOP) == 20_000
+
+
+@pytest.mark.parametrize("word", ["encoder.width=abc", "encoder.width=none", 'decoder.width=["a"]'])
+def test_a_width_that_is_none_is_refused(dates: str, word: str) -> None:
+    with pytest.raises(ConfigError, match=r"width"):
+        configured(dates, None, None, [word])
+
+
+@pytest.mark.parametrize(
+    ("word", "preset"), [("decoder.embedding=64", "rnn-attention"), ("encoder.score=dot", "transformer")]
+)
+def test_a_word_that_only_one_body_has_leads_to_it(write: Write, word: str, preset: str) -> None:
+    path = prose(write)
+    assert configured(path, None, None, [word]).config.preset == preset
+
+
+def test_limits_of_a_preset_are_those_of_its_own_tokens(write: Write) -> None:
+    path = prose(write)
+    assert configured(path, "luong2015", None, []).config.data.max_source == 50
+    assert configured(path, "luong2015", None, ["tokens.source=characters", "tokens.target=characters"]
+                      ).config.data.max_source > 50  # fmt: skip
 
 
 def test_few_pairs_are_told_honestly(write: Write) -> None:

@@ -4,6 +4,7 @@ A file is gone through once, and only so far: what is known of two hundred thous
 not be read are left to the reader, which says what is wrong with them.
 """
 
+import math
 import os
 import random
 import unicodedata
@@ -15,12 +16,14 @@ from functools import lru_cache
 from itertools import islice
 
 from regard.data.read import Columns, Example, Stream, files_of
+from regard.data.tokens import split_tags
 from regard.errors import RegardError
 
 MOST = 200_000  # pairs that are counted
 LOOKED = 20_000  # of these, evenly spread, whose words are counted
 LONG = 4000  # characters of a text, beyond which its letters are known
 SELDOM = 3  # times: a word that came less often has hardly been seen
+PLAIN = 0.9  # of the words of a language hold no digit
 AGAIN = 20  # times on average that a word comes which stands alone, and is one of a few answers
 RUN = 3  # characters whose return in a target counts as copied …
 PAIRS = 2000  # … in so many pairs
@@ -51,17 +54,22 @@ class Side:
     @property
     def is_prose(self) -> bool:
         """Whether texts are sentences, long enough that their letters would be too many."""
-        return self.words >= 4 and self.characters >= 30
+        return self.words >= 4 and self.characters >= (20 if self.plain >= PLAIN else 30)
 
     @property
     def is_phrase(self) -> bool:
         """Whether texts are a few words, as a language has them: they come again, and hardly one holds a digit."""
-        return self.words >= 3 and self.often >= SELDOM and self.plain >= 0.9
+        return self.words >= 3 and self.is_language
+
+    @property
+    def is_language(self) -> bool:
+        """Whether words come again as those of a language do: the more are read, the more often; names do not."""
+        return self.often >= 0.3 * (self.often * self.vocabulary) ** 0.2 and self.plain >= PLAIN
 
     @property
     def is_dense(self) -> bool:
         """Whether texts are sentences of a script without spaces."""
-        return self.unspaced >= 0.5 and self.characters >= 10
+        return self.unspaced >= 0.5 and self.characters >= 6
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,14 @@ class Facts:
     copied: float  # of the target's runs of characters, how many stand in their own source beyond chance
     own: float = 0.0  # the same, of those that two other targets have not: what is filled into a form
     formal: float = 0.0  # of the target's runs of characters, how many another target has too
+    uneven: float = 1.0  # how much the ratio of the lengths of target and source varies: e to this power, about
+    tags: float = 0.0  # of a source, on average; they stand in columns of their own and are no text
+    examples: int = 0  # with those that came before
+
+    @property
+    def lines(self) -> int:
+        """Examples that are gone through in a pass."""
+        return max(self.pairs, self.examples)
 
 
 @dataclass
@@ -111,42 +127,41 @@ def nearly_most(lengths: Sequence[int]) -> int:
     return sorted(lengths)[int(0.999 * (len(lengths) - 1))]
 
 
-def measure(path: str, columns: Columns) -> Facts | None:
+def measure(path: str, columns: Columns, tags: Sequence[str] = ()) -> Facts | None:
     """The facts of the pairs in a file; none where there are none that could be read, or of a pipe, read once."""
     if not all(map(os.path.isfile, files_of(path))):
         return None
-    return measured(path, columns, tuple(os.stat(each).st_mtime_ns for each in files_of(path)))
+    places = tuple(columns.source.index(name) for name in tags if name in columns.source)
+    return measured(path, columns, places, tuple(os.stat(each).st_mtime_ns for each in files_of(path)))
 
 
 @lru_cache(maxsize=4)
-def measured(path: str, columns: Columns, times: tuple[int, ...]) -> Facts | None:
+def measured(path: str, columns: Columns, tags: tuple[int, ...], times: tuple[int, ...]) -> Facts | None:
     """The same, once for each state of the file: a comparison asks for every run."""
-    return facts_of(streamed(path, columns))
+    return facts_of(streamed(path, columns), tags)
 
 
 def streamed(path: str, columns: Columns) -> Iterator[Example]:
     yield from Stream(path, columns, skip_bad=True)
 
 
-def facts_of(examples: Iterable[Example]) -> Facts | None:
-    """The facts of examples that are gone through once; none where there are none."""
-    seen, every, kept = set[int](), 1, list[tuple[str, str]]()
+def facts_of(examples: Iterable[Example], tags: Sequence[int] = ()) -> Facts | None:
+    """The facts of examples that are gone through once; none where there are none. `tags` are columns of a source."""
+    seen, every, number, tagged, kept = set[int](), 1, -1, 0, list[tuple[str, str]]()
     with suppress(RegardError, OSError):  # what was read before it counts; the reader tells what is wrong
-        for number, pair in enumerate(islice(both(examples), MOST)):
-            seen.add(hash(pair))  # a pair that comes again teaches nothing more
+        for number, example in enumerate(islice(examples, MOST)):
+            cells = [text for place, text in enumerate(example.source) if place not in tags]
+            tagged += sum(len(split_tags(example.source[place])) for place in tags)
+            pair = " ".join(cells), example.target or ""
+            seen.add(hash((example.source, example.target)))  # what comes again teaches nothing more
             if number % every == 0:
                 kept.append(pair)
             if len(kept) >= 2 * LOOKED:
                 every, kept = 2 * every, kept[::2]
-    return facts(len(seen), kept) if kept else None
+    return facts(len(seen), kept, tagged / (number + 1), number + 1) if kept else None
 
 
-def both(examples: Iterable[Example]) -> Iterator[tuple[str, str]]:
-    for example in examples:
-        yield " ".join(example.source), example.target or ""
-
-
-def facts(pairs: int, looked: Sequence[tuple[str, str]]) -> Facts:
+def facts(pairs: int, looked: Sequence[tuple[str, str]], tags: float = 0.0, examples: int = 0) -> Facts:
     source, target = Tally(), Tally()
     for left, right in looked:
         source.add(left)
@@ -160,7 +175,14 @@ def facts(pairs: int, looked: Sequence[tuple[str, str]]) -> Facts:
     filled = [target - targets[number - 1] - targets[(number - 2) % len(some)] for number, target in enumerate(targets)]
     formal = sum(share(target, targets[number - 1]) for number, target in enumerate(targets)) / len(some)
     return Facts(pairs, source.side(), target.side(), known / max(1, written), gain(sources, targets),
-                 gain(sources, filled), formal)  # fmt: skip
+                 gain(sources, filled), formal, uneven(some), tags, examples)  # fmt: skip
+
+
+def uneven(pairs: Sequence[tuple[str, str]]) -> float:
+    """The deviation of the ratio of lengths, in logarithms: small where letters follow letters one by one."""
+    ratios = sorted(math.log((1 + len(target)) / (1 + len(source))) for source, target in pairs)
+    usual = ratios[len(ratios) // 2]
+    return 1.4826 * sorted(abs(ratio - usual) for ratio in ratios)[len(ratios) // 2]  # by medians, as of a bell
 
 
 def copied(pairs: Sequence[tuple[str, str]]) -> float:

@@ -8,7 +8,7 @@ import pytest
 
 from regard.data import builtin, measure
 from regard.data.measure import Facts, facts
-from regard.data.read import CHOOSE
+from regard.data.read import CHOOSE, Columns
 
 Write = Callable[[str, str], str]
 
@@ -63,6 +63,30 @@ def test_what_is_filled_into_a_form_is_told_from_the_form() -> None:
     assert form.formal > 0.5 > form.copied
     assert form.own > 0.5
     assert facts(1, [("a", "b")]).own == 0.0
+
+
+def test_tags_are_no_text(write: Write) -> None:
+    path = write("x.tsv", "".join(f"kalem{i}\tN;LOC;PL;PSS1S\tkalemlerimde{i}\n" for i in range(40)))
+    found = measure.measure(path, Columns(("1", "2"), "3"), ("2",))
+    plain = measure.measure(path, Columns(("1", "2"), "3"))
+    assert found
+    assert plain
+    assert (found.tags, plain.tags) == (4.0, 0.0)
+    assert found.source.characters < 8 < plain.source.characters
+    assert found.source.words == 1
+    assert found.pairs == plain.pairs == 40
+
+
+def test_what_comes_again_is_counted_apart(write: Write) -> None:
+    found = measure.measure(write("x.tsv", "a\tb\n" * 30 + "c\td\n"), CHOOSE)
+    assert found
+    assert (found.pairs, found.examples, found.lines) == (2, 31, 31)
+
+
+def test_lengths_are_even_where_letters_follow_letters() -> None:
+    words = [f"{a}{b}{c}" for a in ("kar", "moll", "ti") for b in ("eno", "asu", "il") for c in ("dra", "fe", "gulm")]
+    assert facts(27, [(word, word.upper()) for word in words]).uneven < 0.01
+    assert facts(27, [(word, words[-number]) for number, word in enumerate(words)]).uneven > 0.1
 
 
 def test_the_order_of_a_file_does_not_matter() -> None:

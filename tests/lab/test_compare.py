@@ -205,6 +205,7 @@ def test_a_run_that_diverges_is_left_out_and_told(
     monkeypatch.setattr(runs_of, "train", diverging)
     found = quick(copy_file, tmp_path / "one", quiet=False)
     assert [each.preset for each in found.rows] == ["rnn", "transformer"]
+    assert any(note.startswith("rnn-1 is left out of the comparison: step 3") for note in found.notes)
     assert "warning: rnn-1 is left out of the comparison: step 3" in capsys.readouterr().err
     lost += [("rnn", 0)]
     assert [each.preset for each in quick(copy_file, tmp_path / "two").rows] == ["transformer"]

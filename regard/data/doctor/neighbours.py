@@ -13,6 +13,7 @@ from regard.data.doctor.grams import grams
 
 SIZE = 3
 BITS = 40  # of a run: with the number of a text it fits 64
+LONG = 1000  # characters of a text that are looked at: of many long ones all would not fit into memory
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Neighbours:
     """Remembers texts; finding one's neighbour costs as much as its runs of characters are frequent."""
 
     def __init__(self, texts: Sequence[str]) -> None:
-        found = grams(texts, SIZE, BITS)
+        found = grams([text[:LONG] for text in texts], SIZE, BITS)
         owner = np.repeat(np.arange(len(texts)), found.lengths)
         both = np.unique(found.ids * len(texts) + owner)  # by run, then by text; a run counts once in a text
         runs, self.owners = both // len(texts), both % len(texts)
@@ -40,7 +41,7 @@ class Neighbours:
 
     def nearest(self, text: str) -> Neighbour:
         """Of equally near ones the first."""
-        wanted = np.unique(grams([text], SIZE, BITS).ids)
+        wanted = np.unique(grams([text[:LONG]], SIZE, BITS).ids)
         places = np.minimum(np.searchsorted(self.runs, wanted), len(self.runs) - 1)
         runs = places[self.runs[places] == wanted]
         new = (len(wanted) - len(runs)) * np.log1p(self.size) ** 2  # as rare as can be

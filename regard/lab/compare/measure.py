@@ -383,7 +383,7 @@ def tokens_of(model: Trained) -> str:
 
 def caveats(plan: Plan) -> list[str]:
     """What the numbers do not say."""
-    found = []
+    found = [*plan.lost]
     if plan.asked.test is None:
         found.append("judged on the held-out examples, on which each run chose its best weights too: name a test file "
                      "for a fresh judge")  # fmt: skip

@@ -72,6 +72,7 @@ class Plan:
     asked: Asked
     runs: tuple[Run, ...]
     why: Why
+    lost: tuple[str, ...] = ()  # what there is to say of runs that did not come to an end
 
     def of(self, preset: str) -> list[Run]:
         return [run for run in self.runs if run.preset == preset]
@@ -139,7 +140,8 @@ def settled(asked: Asked) -> tuple[list[str], Why]:
     narrowest = next((each for each in made if each.config.tokens.shared), ground)  # one vocabulary holds one kind
     of_tokens = tuple(each for each in narrowest.why.choices if each.settles("tokens.source"))
     why = Why(narrowest.why.guesses, of_tokens)
-    same = [*token_words(narrowest.config, own), *limit_words([ground.config, *own]), *metric_words(ground.config)]
+    limits = limit_words(narrowest.config, [ground.config, *own])
+    same = [*token_words(narrowest.config, own), *limits, *metric_words(ground.config)]
     return [task, *same, *words], why
 
 
@@ -164,10 +166,15 @@ def token_words(ground: Config, own: Sequence[Config]) -> list[str]:
             and (name in said or any(getattr(c.tokens, name) != value for c in (ground, *own)))]  # fmt: skip
 
 
-def limit_words(own: Sequence[Config]) -> list[str]:
-    """The least of all limits: an example that one preset can not read is left out for all."""
+def limit_words(ground: Config, own: Sequence[Config]) -> list[str]:
+    """The least of all limits: an example that one preset can not read is left out for all.
+
+    A preset that limits tokens of another kind than those that all have here has no say in it.
+    """
     names = ("max_source",) if own[0].task in config.BY_SOURCE else ("max_source", "max_target")
-    found = {name: min(getattr(c.data, name) for c in own) for name in names}
+    kinds = ground.tokens.source, ground.tokens.target
+    alike = [c for c in own if (c.tokens.source, c.tokens.target) == kinds] or [ground]
+    found = {name: min(getattr(c.data, name) for c in alike) for name in names}
     return [f"data.{name}={value}" for name, value in found.items()]
 
 

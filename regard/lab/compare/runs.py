@@ -36,7 +36,7 @@ def train_all(plan: Plan, folder: Path, quiet: bool, command: str, say: Say) -> 
     if taken:
         say(f"{taken} of {len(plan.runs)} runs have finished already, and are taken as they are")
     spent: list[float] = []
-    lost: list[Run] = []
+    lost: dict[str, str] = {}
     for number, run in enumerate(waiting):
         end = ending(len(waiting) - number, spent, run.config.train.minutes)
         say(f"run {taken + number + 1} of {len(plan.runs)}: {run.preset}, seed {run.seed}{end}")
@@ -47,14 +47,14 @@ def train_all(plan: Plan, folder: Path, quiet: bool, command: str, say: Say) -> 
             raise Interrupted(f"{str(error).split(';')[0]} of {run.name}; the same command goes on with the comparison",
                               error.exit_code - 128) from None  # fmt: skip
         except DivergedError as error:
-            lost.append(run)
-            say(f"warning: {run.name} is left out of the comparison: {error}")
+            lost[run.name] = f"{run.name} is left out of the comparison: {error}"
+            say(f"warning: {lost[run.name]}")
             if len(lost) == len(plan.runs):
                 raise
         spent.append(time.monotonic() - began)
-    runs = tuple(run for run in plan.runs if run not in lost)
+    runs = tuple(run for run in plan.runs if run.name not in lost)
     presets = tuple(name for name in plan.asked.presets if any(run.preset == name for run in runs))
-    left = replace(plan, runs=runs, asked=replace(plan.asked, presets=presets))
+    left = replace(plan, runs=runs, asked=replace(plan.asked, presets=presets), lost=tuple(lost.values()))
     refuse_strangers(left, folder)
     return left
 
