@@ -451,10 +451,10 @@ def last(case: Case) -> int:
 def expected(case: Case, body: Size) -> int:
     """Updates of a run, about: those that were said, or what two cores do in its minutes, if not all that help."""
     steps = case.said.get("train", {}).get("steps")
-    within = round(60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch(case))
+    within = 60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch(case)
     if isinstance(steps, int) and steps < config.ENDLESS:
-        return min(steps, within) if case.has("train", "minutes") else steps
-    return min(last(case), within)
+        return round(min(steps, within)) if case.has("train", "minutes") else steps
+    return round(min(last(case), within))
 
 
 def times(case: Case, body: Size) -> float:

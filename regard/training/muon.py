@@ -24,8 +24,11 @@ class Muon(torch.optim.AdamW):
     What AdamW calls `exp_avg` is the mean of a matrix's gradients too, so that checkpoints know no difference.
     """
 
-    def __init__(self, groups: list[dict[str, Any]], *, numbers: torch.dtype, **settings: Any) -> None:
-        super().__init__(groups, fused=True, **settings)
+    def __init__(
+        self, groups: list[dict[str, Any]], numbers: torch.dtype, lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.98), weight_decay: float = 0.01,
+    ) -> None:  # fmt: skip
+        super().__init__(groups, lr=lr, betas=betas, weight_decay=weight_decay, fused=True)
         self.numbers = numbers  # in which products are computed
 
     @torch.no_grad()

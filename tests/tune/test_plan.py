@@ -48,7 +48,7 @@ def test_beside_a_loop_stands_the_transformer_of_the_rules(dates: str) -> None:
     assert c.embedding.token_dropout == 0.0
     first = found.space.first
     assert (c.tokens, c.data, c.search, c.copies) == (first.tokens, first.data, first.search, first.copies)
-    assert c.train == first.train
+    assert c.train == first.train.model_copy(update={"optimizer": "muon"})
 
 
 def test_beside_a_transformer_stands_the_loop_of_the_rules(dates: str, monkeypatch: pytest.MonkeyPatch) -> None:
