@@ -176,7 +176,8 @@ def tokens(case: Case) -> Choice:
         letters = 256 + 2 * max(facts.source.alphabet, facts.target.alphabet)  # each is some bytes, to be joined first
         pieces = max(fit, 500 * math.ceil(min(letters, 4 * fit) / 500))
         words.append(f"tokens.size={pieces}")
-        told = f"{told} of {case.said.get('tokens', {}).get('size', pieces):,} pieces"
+        size = case.said.get("tokens", {}).get("size", pieces)
+        told = f"{told} of {size:,} pieces" if isinstance(size, int) else told  # the config tells what is wrong with it
     if case.has("tokens", "source", "target"):
         return Choice(tuple(words))
     counted = " and ".join(f"{side.words:.1f}" for side in (facts.source, facts.target))
@@ -370,7 +371,7 @@ def short(case: Case, body: Size) -> Choice:
     often = times(case, body)
     if often >= FEWEST or expected(case, body) == case.said.get("train", {}).get("steps"):
         return Choice()
-    fit = math.ceil(case.minutes * OFTEN / often)
+    fit = math.ceil(case.minutes * OFTEN / max(often, 0.01))
     return Choice((), f"{HONEST}in {config.in_minutes(case.minutes)} two cores go through the data {often:.1f} times, "
                   f"about; a model begins to be good after {OFTEN}, which would be --minutes {fit}")  # fmt: skip
 

@@ -93,6 +93,7 @@ def test_every_letter_has_a_piece() -> None:
     syllables = replace(PROSE, alphabet=1100)
     assert rules.tokens(case(PROSE, PROSE, 1000)).words[-1] == "tokens.size=1000"
     assert rules.tokens(case(PROSE, syllables, 1000)).words[-1] == "tokens.size=2500"
+    assert "abc" not in rules.tokens(case(PROSE, PROSE, said={"tokens": {"size": "abc"}})).why
     assert "16,000 pieces" in rules.tokens(case(PROSE, PROSE, said={"tokens": {"size": 16_000}})).why
 
 
@@ -403,6 +404,7 @@ def test_little_time_is_told_honestly() -> None:
 
     assert told(0.5).startswith(HONEST)
     assert told(0.5).endswith("would be --minutes 5")
+    assert told(1e-4).startswith(HONEST)
     assert not told(30)
 
 
