@@ -7,9 +7,9 @@ STAMP := .venv/installed
 
 install: $(STAMP)
 
-ENGINE := regard/engine/native.cpp regard/engine/kernels.inc
+NATIVE := $(wildcard regard/engine/*.cpp regard/engine/*.inc regard/layers/*.cpp regard/layers/*.inc)
 
-$(STAMP): pyproject.toml constraints.txt setup.py $(ENGINE)
+$(STAMP): pyproject.toml constraints.txt setup.py $(NATIVE)
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt torch
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[images,lint,serve,tensorboard,test,tune]'
@@ -66,4 +66,4 @@ bench-quality: install
 	$(BIN)/python -m bench.quality
 
 clean:
-	rm -rf .venv .venv-peers web/node_modules demo build *.egg-info regard/engine/*.so
+	rm -rf .venv .venv-peers web/node_modules demo build *.egg-info regard/engine/*.so regard/layers/*.so

@@ -1,4 +1,7 @@
-"""The engine's inner loop, built with whatever compiler there is; without one, regard decodes in torch."""
+"""What is built with whatever compiler there is; without one, torch computes it.
+
+The engine's inner loop decodes, and `onepass` is what surrounds the matrix products of a training step.
+"""
 
 from setuptools import Extension, setup
 
@@ -6,15 +9,16 @@ from setuptools import Extension, setup
 FLAGS = ["-O3", "-g0", "-std=c++17", "-pthread", "-fvisibility=default", "-Wno-psabi", "-Wno-uninitialized",
          "-Wno-maybe-uninitialized"]  # fmt: skip
 
+
+def built(name: str, source: str, depends: list[str], threads: str) -> Extension:
+    return Extension(name, [source], depends=depends, extra_compile_args=[*FLAGS, threads], extra_link_args=[threads],
+                     optional=True)  # fmt: skip
+
+
+LANES = "regard/engine/lanes.inc"
 setup(
     ext_modules=[
-        Extension(
-            "regard.engine.native",
-            ["regard/engine/native.cpp"],
-            depends=["regard/engine/kernels.inc"],
-            extra_compile_args=FLAGS,
-            extra_link_args=["-pthread"],
-            optional=True,
-        )
+        built("regard.engine.native", "regard/engine/native.cpp", ["regard/engine/kernels.inc", LANES], "-pthread"),
+        built("regard.layers.onepass", "regard/layers/onepass.cpp", ["regard/layers/onepass.inc", LANES], "-fopenmp"),
     ]
 )

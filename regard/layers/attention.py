@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from torch import Tensor, bfloat16, cat, finfo, inf, nn, where
 from torch.nn import functional as F
 
+from regard.layers import quick
 from regard.layers.plain import is_plain
 from regard.layers.positions import Position
 from regard.layers.scores import Score
@@ -56,7 +57,14 @@ def weights(query_BHTK: Tensor, held: Held, score: Score, sight: Sight) -> Tenso
 
 
 def lookup(query_BHTK: Tensor, held: Held, score: Score, sight: Sight) -> Tensor:
-    """Σ weight · value for each query: by the fused kernel where the score is a product, else explicitly."""
+    """Σ weight · value for each query: of short texts in one pass while learning, else by the fused kernel.
+
+    Where the score is no product it is computed explicitly.
+    """
+    if score.product and sight.bias is None and query_BHTK.requires_grad:
+        given = query_BHTK, held.key_BHSK, held.value_BHSK, sight.mask
+        if quick.looks(*given):
+            return quick.looked(*given, score.scale)
     if not score.product or is_slow(query_BHTK):
         return weights(query_BHTK, held, score, sight) @ held.value_BHSK
     mask, allowed = sight.mask, sight.mask

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from regard.layers.attention import Attention, Held, Sight
 from regard.layers.dropout import Dropout
+from regard.layers.norm import normed
 
 
 class Block(nn.Module):
@@ -47,8 +48,7 @@ class Block(nn.Module):
         return self.beyond(x_BTD, changed_BTD, self.feedforward_norm), held
 
     def before(self, x_BTD: Tensor, norm: nn.Module) -> Tensor:
-        normed_BTD: Tensor = norm(x_BTD) if self.norm_first else x_BTD
-        return normed_BTD
+        return normed(norm, x_BTD) if self.norm_first else x_BTD
 
     def beyond(self, x_BTD: Tensor, found_BTD: Tensor, norm: nn.Module) -> Tensor:
         summed_BTD = self.dropout.onto(x_BTD, found_BTD)

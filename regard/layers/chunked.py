@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import Function, once_differentiable
 
+from regard.layers import quick
+
 ROWS = 256  # positions whose logits exist at a time on a CPU: fewer make the products slow, more leave the cache
 MORE_ROWS = 4096  # elsewhere
 
@@ -80,7 +82,9 @@ def total_and_gradients(
     vocabulary, smoothing = len(weight_VD), aim.smoothing
     exact = torch.promote_types(weight_VD.dtype, torch.float32)
     count = min(ROWS if weight_VD.device.type == "cpu" else MORE_ROWS, max(1, len(label_N)))
-    logits, chances = (weight_VD.new_empty(count, vocabulary, dtype=kind) for kind in (weight_VD.dtype, exact))
+    logits = weight_VD.new_empty(count, vocabulary)
+    swift = not aim.agreement and quick.fits(logits)
+    chances = logits.new_empty(0 if swift else count, vocabulary, dtype=exact)
     to_states_ND = torch.empty_like(states_ND)
     to_weight_VD, to_bias_V = torch.zeros_like(weight_VD, dtype=exact), torch.zeros_like(bias_V, dtype=exact)
     total = weight_VD.new_zeros((), dtype=torch.float64)
@@ -90,19 +94,24 @@ def total_and_gradients(
         rows = slice(start, start + count)
         states, label = states_ND[rows], label_N[rows]  # pairs are never parted: the count is even
         z = torch.addmm(bias_V, states, weight_VD.t(), out=logits[: len(label)])
-        p = torch.softmax(z, 1, exact, out=chances[: len(label)])
         near = None if beside is None else (beside[0][rows].to(exact), beside[1][rows].to(exact))
-        total += loss_of(z, p, label, pull_N[rows], aim, near)
-        to_bias_V += p.sum(0)
-        p.scatter_add_(1, label[:, None], -pull_N[rows, None])
-        slope = p.to(weight_VD.dtype)
+        if swift:
+            part, slope = swift_part(z, label, pull_N[rows], smoothing, near, to_bias_V)
+        else:
+            p = torch.softmax(z, 1, exact, out=chances[: len(label)])
+            part = loss_of(z, p, label, pull_N[rows], aim, near)
+            to_bias_V += p.sum(0)
+            p.scatter_add_(1, label[:, None], -pull_N[rows, None])
+            slope = p.to(weight_VD.dtype)
+        total += part
         torch.mm(slope, weight_VD, out=to_states_ND[rows])
         if exact == weight_VD.dtype:
             to_weight_VD.addmm_(slope.t(), states)
         else:
             to_weight_VD += torch.mm(slope.t(), states)
 
-    to_bias_V.index_add_(0, label_N, -pull_N)
+    if not swift:
+        to_bias_V.index_add_(0, label_N, -pull_N)
     if smoothing:
         share = smoothing / vocabulary
         weight_sum_D, state_sum_D = weight_VD.sum(0, dtype=exact), states_ND.sum(0, dtype=exact)
@@ -114,6 +123,21 @@ def total_and_gradients(
     return found if beside is None else (*found, -pull_N, pull_N - (1 - smoothing))
 
 
+def swift_part(
+    z_RV: Tensor, label_R: Tensor, pull_R: Tensor, smoothing: float, beside: Beside | None, to_bias_V: Tensor
+) -> tuple[Tensor, Tensor]:
+    """What `loss_of` gives of some rows, and the gradient where the logits were; its sum is added to the bias's."""
+    log_sum_R = quick.log_sums(z_RV)
+    if beside is None:
+        part, times_R = unsmoothed(z_RV, log_sum_R, label_R, smoothing), torch.ones_like(pull_R)
+    else:
+        share_R, part = mixture(z_RV, log_sum_R, label_R, smoothing, *beside)
+        pull_R *= share_R
+        times_R = pull_R + smoothing
+    quick.slopes(z_RV, log_sum_R, times_R, pull_R, label_R.contiguous(), to_bias_V)
+    return part, z_RV
+
+
 def loss_of(z_RV: Tensor, p_RV: Tensor, label_R: Tensor, pull_R: Tensor, aim: Aim, beside: Beside | None) -> Tensor:
     """The loss of some rows but for ε mean(z). Its gradient takes the place of p, what the label pulls at left out.
 
@@ -123,9 +147,9 @@ def loss_of(z_RV: Tensor, p_RV: Tensor, label_R: Tensor, pull_R: Tensor, aim: Ai
     """
     apart = agreeing(z_RV.to(p_RV.dtype).log_softmax(1), p_RV) if aim.agreement else None
     if beside is None:
-        part = unsmoothed(z_RV, p_RV, label_R, aim.smoothing)
+        part = unsmoothed(z_RV, log_sum(z_RV, p_RV), label_R, aim.smoothing)
     else:
-        share_R, part = mixture(z_RV, p_RV, label_R, aim.smoothing, *beside)
+        share_R, part = mixture(z_RV, log_sum(z_RV, p_RV), label_R, aim.smoothing, *beside)
         pull_R *= share_R
         p_RV *= (pull_R + aim.smoothing)[:, None]
     if apart is not None:
@@ -146,9 +170,9 @@ def agreeing(log_RV: Tensor, p_RV: Tensor) -> tuple[Tensor, Tensor]:
     return slope.view(p_RV.shape), divergence.sum(dtype=torch.float64)
 
 
-def unsmoothed(z_RV: Tensor, p_RV: Tensor, label_R: Tensor, smoothing: float) -> Tensor:
+def unsmoothed(z_RV: Tensor, log_sum_R: Tensor, label_R: Tensor, smoothing: float) -> Tensor:
     """Σ log Σ exp z − (1 − ε) z[label]."""
-    return (log_sum(z_RV, p_RV) - (1 - smoothing) * z_RV.gather(1, label_R[:, None])[:, 0]).sum(dtype=torch.float64)
+    return (log_sum_R - (1 - smoothing) * z_RV.gather(1, label_R[:, None])[:, 0]).sum(dtype=torch.float64)
 
 
 def log_sum(z_RV: Tensor, p_RV: Tensor) -> Tensor:
@@ -157,10 +181,9 @@ def log_sum(z_RV: Tensor, p_RV: Tensor) -> Tensor:
 
 
 def mixture(
-    z_RV: Tensor, p_RV: Tensor, label_R: Tensor, smoothing: float, written_R: Tensor, copied_R: Tensor
+    z_RV: Tensor, log_sum_R: Tensor, label_R: Tensor, smoothing: float, written_R: Tensor, copied_R: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The share of the softmax in the probability of each label; and Σ ε log Σ exp z − (1 − ε) log of that."""
-    log_sum_R = log_sum(z_RV, p_RV)
     inside_R = written_R + z_RV.gather(1, label_R[:, None])[:, 0] - log_sum_R
     part_R = smoothing * log_sum_R - (1 - smoothing) * torch.logaddexp(inside_R, copied_R)
     return torch.sigmoid(inside_R - copied_R), part_R.sum(dtype=torch.float64)

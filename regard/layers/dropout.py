@@ -3,9 +3,10 @@
 Draws come from torch's default generator, which the training loop seeds anew for each step from (seed, step, rank):
 so a mask is a pure function of the step and there is nothing to save.
 
-torch draws one number for each element, one after the other; on a CPU that took an eighth of a training step. Here one
-draw of 64 bits serves eight elements (four, where eight bits would miss the share by more than 2 %), and the mask is
-kept as bytes. On other devices torch's own kernel is the quick one.
+torch draws one number for each element, one after the other; on a CPU that took an eighth of a training step. Where
+`quick` was built, one draw is the seed of a mask. Elsewhere one draw of 64 bits serves eight elements (four, where
+eight bits would miss the share by more than 2 %), and the mask is kept as bytes. On other devices torch's own kernel is
+the quick one.
 """
 
 from typing import Any
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 from torch.autograd.function import Function, once_differentiable
 from torch.nn import functional as F
 
+from regard.layers import quick
 from regard.layers.plain import is_plain
 
 CLOSE = 0.02  # how far the share may be missed, as a part of it
@@ -32,6 +34,8 @@ class Dropout(nn.Module):
             return x
         if x.device.type != "cpu" or is_plain():
             return F.dropout(x, self.share)
+        if quick.fits(x):
+            return quick.dropped(x, self.share)
         mask, scale = draw(x, self.share)
         dropped: Tensor = Dropped.apply(x, mask, scale)  # type: ignore[no-untyped-call]
         return dropped
@@ -42,6 +46,8 @@ class Dropout(nn.Module):
             return x + found
         if x.device.type != "cpu" or is_plain() or x.shape != found.shape:
             return x + self.forward(found)
+        if x.dtype == torch.float32 and quick.fits(x, found):
+            return quick.residual(x, found, self.share)
         mask, scale = draw(found, self.share)
         summed: Tensor = Residual.apply(x, found, mask, scale)  # type: ignore[no-untyped-call]
         return summed
@@ -50,6 +56,8 @@ class Dropout(nn.Module):
         """relu(x), dropped: the widest tensor of a block, so it is made once and kept once."""
         if not self.training or not self.share or x.device.type != "cpu" or is_plain():
             return self.forward(F.relu(x))
+        if quick.fits(x):
+            return quick.rectified(x, self.share)
         mask, scale = draw(x, self.share)
         found: Tensor = Rectified.apply(x, mask, scale)  # type: ignore[no-untyped-call]
         return found

@@ -1,7 +1,7 @@
 """The switch between the quick ways and the plain ones: to show that they come to the same.
 
     with plain():
-        train(...)          whole logits, torch's own dropout, separate projections
+        train(...)          whole logits, torch's own dropout, norms and attention, separate projections
 
 Only comparisons use it (bench/quality.py and the tests); nobody sets it in a run.
 """

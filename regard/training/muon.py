@@ -71,5 +71,6 @@ def straight(matrices: Tensor) -> Tensor:
     x = x / x.norm(dim=(-2, -1), keepdim=True).clamp(min=1e-7)
     for once, thrice, five in TURNS:
         square = x @ x.mT
-        x = once * x + (thrice * square + five * square @ square) @ x
+        inner = torch.baddbmm(square, square, square, beta=thrice, alpha=five)
+        x = torch.baddbmm(x, inner, x, beta=once)
     return x.mT if tall else x

@@ -5,16 +5,27 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.layers import quick
 from regard.layers.dropout import Dropout, grain
 from regard.layers.plain import plain
 
 SHARES = [0.001, 0.01, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.5, 0.9, 0.999]
 
 
+@pytest.fixture(autouse=True, params=["in one pass", "by torch"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    if request.param == "by torch":
+        monkeypatch.setattr(quick, "library", lambda: None)
+    elif quick.library() is None:
+        pytest.skip("onepass was not built")
+    found: str = request.param
+    return found
+
+
 @pytest.mark.parametrize("share", SHARES)
-def test_the_share_is_close(share: float) -> None:
+def test_the_share_is_close(share: float, way: str) -> None:
     kind, cut = grain(share)
-    true = cut / (1 << torch.iinfo(kind).bits)
+    true = share if way == "in one pass" else cut / (1 << torch.iinfo(kind).bits)
     assert abs(true - share) <= 0.02 * share
     torch.manual_seed(0)
     found = Dropout(share)(torch.ones(400_000))
