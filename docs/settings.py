@@ -42,7 +42,7 @@ def row(name: str, kind: str, default: str, comment: str) -> str:
     kind = ALIASES.get(kind, kind)
     choices = ""
     if kind.startswith("Literal["):
-        choices = "one of " + ", ".join(re.findall(r'"?([\w-]+)"?', kind.removeprefix("Literal[")))
+        choices = "one of " + ", ".join(re.findall(r'"?([\w+-]+)"?', kind.removeprefix("Literal[")))
     text = "; ".join(part for part in (comment, choices) if part).replace("|", "\\|")
     return f"| `{name}` | `{default}` | {text} |"
 

@@ -34,9 +34,9 @@ Name = Annotated[str, BeforeValidator(lambda value: str(value) if type(value) is
 Names = Annotated[tuple[str, ...], BeforeValidator(as_names)]
 
 Kind = Literal["characters", "bytes", "words", "bpe", "unigram"]
-SourceKind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled", "sentences"]
+SourceKind = Literal["characters", "jamo", "bytes", "words", "bpe", "unigram", "spelled", "sentences"]
 ScoreName = Literal["dot", "scaled", "bilinear", "reduced-rank", "additive", "distance", "mean"]
-PositionName = Literal["sinusoidal", "learned", "relative", "rotary", "alibi", "none"]
+PositionName = Literal["sinusoidal", "learned", "relative", "rotary", "sinusoidal+rotary", "alibi", "none"]
 CellName = Literal["elman", "gru", "lstm"]
 TaskName = Literal["transduce", "generate", "fill", "classify", "tag", "embed", "extract", "caption"]
 
@@ -65,10 +65,13 @@ WORDS = ("literal_error", "union_tag_invalid")  # what pydantic calls a word tha
 
 # Kinds of tokens that cut a text in a like way, so that many are the same on both sides.
 ALIKE = {"characters": "characters", "bytes": "characters", "words": "words", "bpe": "subwords", "unigram": "subwords",
-         "sentences": "sentences"}  # fmt: skip
+         "sentences": "sentences", "jamo": "jamo"}  # fmt: skip
+
+TOLD = 3  # settings that are named where others are asked for
 
 # Positions that act on embeddings serve any network; the others act inside self-attention.
 ADDED = ("sinusoidal", "learned", "none")
+TURNABLE = ("dot", "scaled", "distance")  # scores that are products of what rotary positions turn
 
 
 class Section(BaseModel):
@@ -113,7 +116,7 @@ class Data(Section):
 class Tokens(Section):
     """What a token is, on each side."""
 
-    source: SourceKind = "characters"  # spelled = words seen through their characters too; sentences = whole ones
+    source: SourceKind = "characters"  # jamo = Hangul by its letters; spelled = words with their characters
     target: Kind = "characters"
     size: Positive = 8000  # of a vocabulary: words, bpe or unigram pieces, characters at most
     target_size: Positive | None = None  # of the target's, where it has its own; none = size
@@ -530,9 +533,9 @@ def check_added(position: str, where: str, what: str) -> None:
 
 def check_blocks(blocks: AttentionBlocks, where: str) -> None:
     """Rotary positions need a score that is a product of the turned vectors themselves."""
-    if blocks.position != "rotary":
+    if "rotary" not in blocks.position:
         return
-    if blocks.score not in ("dot", "scaled", "distance"):
+    if blocks.score not in TURNABLE:
         refuse(f"{where}.position", f"rotary turns queries and keys so that their product knows the distance; "
                f"with the score {blocks.score} it does not reach the result")  # fmt: skip
     if (blocks.width // blocks.heads) % 2:
@@ -800,6 +803,22 @@ def to_tree(c: Config) -> Tree:
     tree = c.model_dump(mode="json", exclude_none=True)
     assert isinstance(tree, dict)
     return tree
+
+
+def flat(tree: Tree, before: str = "") -> dict[str, object]:
+    """Settings by their whole names."""
+    found: dict[str, object] = {}
+    for name, value in tree.items():
+        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
+    return found
+
+
+def differences(has: Tree, wants: Tree) -> str:
+    """Which settings, by their whole names, are other than asked for, in a few words; nothing if none is."""
+    other = [f"{name}={has.get(name, 'none')} where {wants.get(name, 'none')} is asked for"
+             for name in sorted(has.keys() | wants.keys()) if has.get(name) != wants.get(name)]  # fmt: skip
+    more = f" and {len(other) - TOLD} more" if len(other) > TOLD else ""
+    return ", ".join(other[:TOLD]) + more
 
 
 def read_toml(path: Path) -> Tree:

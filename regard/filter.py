@@ -20,6 +20,7 @@ import numpy as np
 
 from regard.data.lines import Format, Layout, Line, Output, Tell, bundles, header_of_commas, sentences
 from regard.data.read import EMPTY, escape, json_line, listed, numbered_lines, quote
+from regard.data.tokens import LEARNT_CHARACTERS
 from regard.errors import DataError, RegardError, UsageError
 from regard.score.retrieval import Hit, nearest
 from regard.tasks.task import Answer, Item, Wish
@@ -86,7 +87,8 @@ class Strangers:
     @property
     def what(self) -> str:
         source, tags = self.model.vocabulary.source, ["tags"] if any(self.model.vocabulary.is_tags) else []
-        return " or ".join([*([source.kind] if source.kind in ("characters", "words", "sentences") else []), *tags])
+        strange = source.kind in (*LEARNT_CHARACTERS, "words", "sentences")
+        return " or ".join([*([source.kind] if strange else []), *tags])
 
 
 class Filter:

@@ -276,7 +276,10 @@ BAD_WORDS = {
     "task": (["--task", "translate"], "expected one of transduce, generate, fill"),
     "contradiction": (["--task", "fill", "--preset", "decoder"], "decoder.kind"),
     "no sign": (["--set", "steps"], "expected name=value"),
-    "tokens": (["--tokens", "letters"], "tokens.source: found 'letters'; expected one of characters, bytes, words"),
+    "tokens": (
+        ["--tokens", "letters"],
+        "tokens.source: found 'letters'; expected one of characters, jamo, bytes, words",
+    ),
     "tokens that are nearly right": (["--set", "tokens.source=charcters"], "(did you mean characters?); expected one"),
     "tags": (["--tags", "tags"], "data.tags"),
     "metric": (["--set", "train.metric=accuracy"], "not a score of the task transduce"),

@@ -153,7 +153,7 @@ def test_wrong_value_says_where_what_and_what_was_expected(word: str, expected: 
     ("word", "nearest", "expected"),
     [
         ("task=transduse", "transduce", "transduce, generate, fill, classify, tag, embed, extract, caption"),
-        ("tokens.source=word", "words", "characters, bytes, words, bpe, unigram, spelled, sentences"),
+        ("tokens.source=word", "words", "characters, jamo, bytes, words, bpe, unigram, spelled, sentences"),
         ("decoder.score=aditive", "additive", "dot, scaled, bilinear, reduced-rank, additive, distance, mean"),
         ("encoder.cell=ltsm", "lstm", "elman, gru, lstm"),
         ("train.schedule=inverse_sqrt", "inverse-sqrt", "inverse-sqrt, cosine, constant"),

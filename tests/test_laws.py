@@ -139,7 +139,7 @@ def test_tasks_that_read_keep_the_laws_with_every_body(task: str, preset: str) -
 
 CELLS = ["elman", "gru", "lstm"]
 SCORES = ["dot", "scaled", "bilinear", "reduced-rank", "additive", "distance", "mean"]
-POSITIONS = ["sinusoidal", "learned", "relative", "rotary", "alibi", "none"]
+POSITIONS = ["sinusoidal", "learned", "relative", "rotary", "sinusoidal+rotary", "alibi", "none"]
 CONTEXTS = ["none", "fixed", "output", "feed", "input"]
 BRIDGES = ["last", "mean", "zero", "copy"]
 ADDED = ["sinusoidal", "learned", "none"]

@@ -4,7 +4,8 @@ Ids are laid out as special tokens, then tags, then the pieces of text. The text
 text, whatever it says, can produce a special token or a tag. Subwords are byte-pair encoding (Sennrich et al. 2016,
 https://arxiv.org/abs/1508.07909) and the unigram model (Kudo 2018, https://arxiv.org/abs/1804.10959), both over bytes.
 Spelled words are a word and then its characters, as two layers of tokens in one row. Sentences are whole ones, each a
-token: for texts whose sentences come again and again.
+token: for texts whose sentences come again and again. Jamo are characters too, but for the syllables of Hangul, which
+are cut into the letters that they are made of.
 """
 
 import difflib
@@ -13,6 +14,7 @@ import os
 import re
 import string
 import sys
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,9 +34,11 @@ if TYPE_CHECKING:
 PAD, START, END, SEPARATOR, MASK, UNKNOWN, CLASS = range(7)
 SPECIALS = ("<pad>", "<start>", "<end>", "<separator>", "<mask>", "<unknown>", "<class>")
 
+LEARNT_CHARACTERS = ("characters", "jamo")  # kinds that spell what is not among their characters by its bytes
+
 WITHIN, BEGINS = 1, 2  # what a subword is: a word with the space before it, or its beginning; or what follows that
 
-Kind = Literal["characters", "bytes", "words", "bpe", "unigram", "spelled", "sentences", "labels"]
+Kind = Literal["characters", "jamo", "bytes", "words", "bpe", "unigram", "spelled", "sentences", "labels"]
 KINDS: tuple[Kind, ...] = tuple(kind for kind in get_args(Kind) if kind != "labels")  # of text
 
 MOST_PIECES = 1_000_000
@@ -56,6 +60,8 @@ SENTENCE = re.compile(r"\S+(?: \S+)*")
 STOPS = (".", "!", "?", "…")  # a sentence ends with a word that ends so,
 CLOSING = "\"'’”»)]"  # or so with some of these after it
 LABEL = re.compile(r"[^\0]+")
+SYLLABLE = re.compile("[가-힣]")
+PARTS_OF_SYLLABLE = re.compile("[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?")
 SEAM = re.compile(r"(?<=\S) ")  # no word and no region of subwords reaches across, nor looks at what follows
 TAG = re.compile(r"[^;|,\s]+")
 DIGIT = re.compile(r"\d")
@@ -141,7 +147,7 @@ class Tokenizer:
         Subwords and bytes spell any text, and so does a spelled word that is not known.
         """
         first = self.pieces.first
-        spelling = range(first, first + 256) if self.kind == "characters" else ()
+        spelling = range(first, first + 256) if self.kind in LEARNT_CHARACTERS else ()
         return frozenset(spelling) | (frozenset() if self.kind == "spelled" else {UNKNOWN})
 
     @property
@@ -245,6 +251,18 @@ def mend(text: str) -> str:
     return text if text.isascii() else SURROGATE.sub(REPLACEMENT, text)
 
 
+def in_letters(text: str) -> str:
+    """The same text with the letters of each syllable of Hangul in its place."""
+    return text if text.isascii() else SYLLABLE.sub(lambda found: unicodedata.normalize("NFD", found[0]), text)
+
+
+def in_syllables(spelled: bytes) -> bytes:
+    """The same text with letters of Hangul that make a syllable as that; bytes that are no text stay as they are."""
+    text = spelled.decode("utf-8", errors="surrogateescape")
+    joined = PARTS_OF_SYLLABLE.sub(lambda found: unicodedata.normalize("NFC", found[0]), text)
+    return joined.encode("utf-8", errors="surrogateescape")
+
+
 def visible(spelling: bytes) -> str:
     """A piece as a person can see it; nothing in it can act on a terminal."""
     try:
@@ -342,6 +360,26 @@ class Characters:
             ids += spelled
             spans += [(at, at + 1)] * len(spelled)
         return Encoding(tuple(ids), tuple(spans))
+
+
+class Jamo(Characters):
+    """Characters, but for a syllable of Hangul, which is its letters: of 11,172 syllables few would be seen often."""
+
+    kind: Kind = "jamo"
+
+    def encode(self, text: str) -> Encoding:
+        opened = in_letters(text)
+        if len(opened) == len(text):
+            return super().encode(text)
+        places = [place for place, character in enumerate(text) for _ in in_letters(character)]
+        found = super().encode(opened)
+        return Encoding(found.ids, tuple((places[start], places[start] + 1) for start, _ in found.spans))
+
+    def encode_flat(self, texts: Sequence[str]) -> Ragged:
+        return super().encode_flat([in_letters(text) for text in texts])
+
+    def join(self, parts: Sequence[bytes]) -> bytes:
+        return in_syllables(super().join(parts))
 
 
 class Bytes(Characters):
@@ -661,6 +699,11 @@ def learn_characters(texts: Iterable[str], size: int, first: int) -> Characters:
     return Characters("".join(most_frequent(counts, size)), first)
 
 
+def learn_jamo(texts: Iterable[str], size: int, first: int) -> Jamo:
+    """The same of texts whose syllables are cut."""
+    return Jamo(learn_characters(map(in_letters, texts), size, first).alphabet, first)
+
+
 def learn_bytes(_texts: Iterable[str], _size: int, first: int) -> Bytes:
     """Nothing to learn."""
     return Bytes(first)
@@ -815,6 +858,7 @@ def trained(tokenizer: "tokenizers.Tokenizer", trainer: Any, texts: Iterable[str
 
 LEARNERS: dict[str, Callable[[Iterable[str], int, int], Pieces]] = {
     "characters": learn_characters,
+    "jamo": learn_jamo,
     "bytes": learn_bytes,
     "words": learn_words,
     "bpe": learn_bpe,
@@ -836,6 +880,14 @@ def read_characters(data: Mapping[str, object], first: int) -> Characters:
     if len(set(alphabet)) != len(alphabet):
         refuse(f"found the character {shown(Counter(alphabet).most_common(1)[0][0])} twice")
     return Characters(alphabet, first)
+
+
+def read_jamo(data: Mapping[str, object], first: int) -> Jamo:
+    """The same, of letters; no syllable is among them, which would never be met."""
+    alphabet = read_characters(data, first).alphabet
+    if found := SYLLABLE.search(alphabet):
+        refuse(f"found the syllable {shown(found[0])} among the letters, expected the letters it is made of")
+    return Jamo(alphabet, first)
 
 
 def read_bytes(_data: Mapping[str, object], first: int) -> Bytes:
@@ -900,6 +952,7 @@ def read_unigram(data: Mapping[str, object], first: int) -> Unigram:
 
 PARTS: dict[str, tuple[str, ...]] = {
     "characters": ("characters",),
+    "jamo": ("characters",),
     "bytes": (),
     "words": ("words",),
     "bpe": ("merges",),
@@ -910,6 +963,7 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 READERS: dict[str, Callable[[Mapping[str, object], int], Pieces]] = {
     "characters": read_characters,
+    "jamo": read_jamo,
     "bytes": read_bytes,
     "words": read_words,
     "bpe": read_bpe,

@@ -20,7 +20,7 @@ from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
 from regard.layers.image import Grid, Patches
 from regard.layers.pointer import Pointer
-from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, waves
+from regard.layers.positions import Alibi, Anchored, Learned, Position, Relative, Rotary, Sinusoidal, waves
 from regard.layers.recurrent import Cell, Gru, Loop, Lstm
 from regard.layers.scores import Additive, Bilinear, Distance, Mean, ReducedRank, Score
 from regard.models.bridge import Bridge
@@ -37,8 +37,8 @@ BENDS = {F.relu: Activation.RELU, F.gelu: Activation.GELU, F.silu: Activation.SI
 PARTS = {
     AttentionDecoder, AttentionEncoder, ConvolutionalDecoder, ConvolutionalEncoder, ConvolutionalLayer, Encoder, Model,
     RecurrentDecoder, RecurrentEncoder, Bridge, Attention, Block, Cell, Dropout, Embedding, FeedForward,
-    GatedConvolution, Gru, Loop, Lstm, Output, Alibi, Learned, Position, Relative, Rotary, Sinusoidal, Additive,
-    Bilinear, Distance, Mean, Pointer, ReducedRank, Score, nn.Conv1d, nn.Embedding, nn.Identity, nn.LayerNorm,
+    GatedConvolution, Gru, Loop, Lstm, Output, Alibi, Anchored, Learned, Position, Relative, Rotary, Sinusoidal,
+    Additive, Bilinear, Distance, Mean, Pointer, ReducedRank, Score, nn.Conv1d, nn.Embedding, nn.Identity, nn.LayerNorm,
     nn.Linear, nn.ModuleList, nn.RMSNorm,
 }  # fmt: skip
 

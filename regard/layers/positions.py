@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from regard.errors import RegardError
+from regard.layers import quick
 
 
 class Position(nn.Module):
-    """Where a token stands can act in three places; a scheme overrides one and leaves the rest alone."""
+    """Where a token stands can act in three places; a scheme overrides what it needs and leaves the rest."""
 
     def add(self, x_BTD: Tensor, at_BT: Tensor) -> Tensor:
         """Onto embeddings."""
@@ -67,10 +68,17 @@ class Rotary(Position):
     def turn(self, x_BHTK: Tensor, at_BT: Tensor) -> Tensor:
         half = x_BHTK.shape[-1] // 2
         rate = 10000.0 ** (-torch.arange(half, device=x_BHTK.device, dtype=torch.float64) / half)
+        if x_BHTK.requires_grad and x_BHTK.shape[-1] % 2 == 0 and quick.fits(x_BHTK):
+            angles = at_BT[..., None] * rate
+            return quick.turned(x_BHTK, angles.cos().float(), angles.sin().float())
         angle = at_BT[:, None, :, None] * rate
         cosine, sine = angle.cos().to(x_BHTK.dtype), angle.sin().to(x_BHTK.dtype)
         left, right = x_BHTK[..., :half], x_BHTK[..., half:]
         return torch.cat([left * cosine - right * sine, left * sine + right * cosine], -1)
+
+
+class Anchored(Sinusoidal, Rotary):
+    """Both: a vector knows its place, and a product the distance."""
 
 
 class Relative(Position):

@@ -20,7 +20,7 @@ from regard.layers.feedforward import FeedForward
 from regard.layers.image import Grid, Patches
 from regard.layers.pointer import Pointer
 from regard.layers.pool import Pool
-from regard.layers.positions import Alibi, Learned, Position, Relative, Rotary, Sinusoidal, SinusoidalGrid
+from regard.layers.positions import Alibi, Anchored, Learned, Position, Relative, Rotary, Sinusoidal, SinusoidalGrid
 from regard.layers.recurrent import CELLS, Loop
 from regard.layers.scores import Additive, Bilinear, Distance, Mean, ReducedRank, Score
 from regard.layers.spelled import Spelled
@@ -293,6 +293,8 @@ def position(side: config.Section, longest: int) -> Position:
             return Relative(heads)
         case "rotary":
             return Rotary()
+        case "sinusoidal+rotary":
+            return Anchored()
         case "alibi":
             return Alibi(heads)
         case _:

@@ -23,7 +23,7 @@ from regard.data.read import Columns, Example, Table
 from regard.data.shards import HashedFile, Layout, Rows, Shards, Writer, Written, id_width
 from regard.data.spool import Spool, spool
 from regard.data.text import Pages, divided, is_running, write_down
-from regard.data.tokens import CLASS, END, UNKNOWN, Tokenizer
+from regard.data.tokens import CLASS, END, LEARNT_CHARACTERS, UNKNOWN, Tokenizer
 from regard.data.vocabulary import Vocabulary, learn
 from regard.errors import ConfigError, DataError, FolderError, RegardError
 from regard.tasks.choose import task
@@ -297,7 +297,7 @@ def text_file(store: Path, name: str, task: str) -> HashedFile | None:
 def unlearnt(ids: NDArray[Any], known: Tokenizer) -> int:
     """How many tokens a vocabulary was not learnt with: unknown words, bytes of characters that it does not hold."""
     first = known.pieces.first
-    spelled = (ids >= first) & (ids < first + BYTES) if known.kind == "characters" else np.zeros(len(ids), np.bool_)
+    spelled = (ids >= first) & (ids < first + BYTES) & (known.kind in LEARNT_CHARACTERS)
     return int(((ids == UNKNOWN) | spelled).sum())
 
 

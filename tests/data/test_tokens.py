@@ -576,6 +576,28 @@ def test_too_many_letters_are_refused() -> None:
 # --- sentences -------------------------------------------------------------------------------------------------------
 
 
+@given(st.text(st.sampled_from("가각힣한글 a漢é\u0301,")))
+def test_hangul_is_cut_into_letters_that_stand_where_their_syllable_does(text: str) -> None:
+    tokenizer = Tokenizer.learn(["한글 한국어 각"], "jamo")
+    found = tokenizer.encode(text)
+    assert tokenizer.decode(found.ids) == text
+    assert tokenizer.encode_flat([text]).ids.tolist() == [*found.ids]
+    assert "".join(text[start] for start, _ in dict.fromkeys(found.spans)) == text
+
+
+def test_letters_of_hangul_are_few() -> None:
+    tokenizer = Tokenizer.learn(["한글", "한국어"], "jamo")
+    assert [tokenizer.token(id) for id in tokenizer.encode("글").ids] == ["\u1100", "\u1173", "\u11af"]
+    assert tokenizer.encode("근").ids[:2] == tokenizer.encode("글").ids[:2], "syllables never seen are read by letters"
+    assert not set(tokenizer.encode("근").ids) & tokenizer.strangers
+
+
+def test_a_saved_letter_is_no_syllable() -> None:
+    data = Tokenizer.learn(["한글"], "jamo").as_dict()
+    with pytest.raises(FolderError, match="syllable"):
+        Tokenizer.from_dict(data | {"characters": "한"})
+
+
 def test_a_sentence_is_one_token_and_keeps_its_place() -> None:
     tokenizer = Tokenizer.learn(["Mice are small. Cats are not.", "Are cats small?"], "sentences")
     found = tokenizer.encode(" Are  cats small? Mice are\tsmall. Wolves are. Cats")

@@ -297,7 +297,7 @@ def test_learned_positions_end_with_the_same_words(small_model: SmallModel) -> N
             each.reading(source_BS, mask_BS)
 
 
-@pytest.mark.parametrize("position", ["sinusoidal", "rotary"])
+@pytest.mark.parametrize("position", ["sinusoidal", "rotary", "sinusoidal+rotary"])
 def test_positions_beyond_the_table_are_computed(
     small_model: SmallModel, position: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

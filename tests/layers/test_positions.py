@@ -11,6 +11,7 @@ from regard.errors import RegardError
 from regard.layers.attention import Attention, Sight
 from regard.layers.positions import (
     Alibi,
+    Anchored,
     Learned,
     Position,
     Relative,
@@ -102,6 +103,13 @@ def test_rotary_reaches_attention(dtype: torch.dtype, same: Same) -> None:
     near = torch.arange(4)[None]
     same(found(near + 40), found(near))
     assert not torch.allclose(found(near * 3), found(near), atol=1e-3)
+
+
+def test_both_ways_at_once(dtype: torch.dtype, same: Same) -> None:
+    at = torch.tensor([[0, 23]])
+    x, heads = torch.randn(1, 2, 6, dtype=dtype), torch.randn(1, 1, 2, 6, dtype=dtype)
+    same(Anchored().add(x, at), Sinusoidal().add(x, at))
+    same(Anchored().turn(heads, at), Rotary().turn(heads, at))
 
 
 def test_alibi_slopes_of_eight_heads() -> None:
