@@ -480,7 +480,7 @@ def look(
     \b
     regard look model "Saturday 9th of May, 2018"
     regard look model "Saturday 9th of May, 2018" -o look.html
-    regard look model "Saturday 9th of May, 2018" --erase 3 --off decoder.cross:0
+    regard look model "Saturday 9th of May, 2018" --erase 3 --off decoder.0.cross:0
     regard look model picture.png -o look.svg
     """
     from regard.trained import Trained

@@ -158,11 +158,16 @@ def is_run(folder: Path) -> bool:
 
 def stillborn(folder: Path) -> bool:
     """Whether a run died here before all was laid out for its first step: nothing can be resumed, or lost."""
-    begun = any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "manifest.json"))
+    living = any((folder / name).exists() for name in ("checkpoints", "model.safetensors", "manifest.json"))
     listed = tree_of(folder / "run.json").get("files")
     needed = {"tokens", "config.toml", "tokenizer.json", *(listed if isinstance(listed, dict) else ())}
     laid_out = all((folder / name).exists() for name in needed)
-    return is_run(folder) and not begun and not laid_out
+    return is_run(folder) and not living and not laid_out
+
+
+def begun(folder: Path) -> bool:
+    """Whether a run stands in this folder, finished or such that it can go on."""
+    return (folder / "run.json").is_file() and not stillborn(folder)
 
 
 def finished(folder: Path) -> bool:

@@ -67,6 +67,19 @@ class Log:
             self.file.close()
 
 
+def entries(path: Path) -> list[dict[str, Any]]:
+    """What a log holds; nothing where there is none."""
+    lines = path.read_bytes().splitlines() if path.is_file() else []
+    return [entry for line in lines if (entry := parsed(line))]
+
+
+def reached(folder: Path) -> tuple[int, float]:
+    """Updates of the run in a folder, and seconds."""
+    times = entries(folder / "times.jsonl")
+    return (max((entry["step"] for entry in times), default=0),
+            max((entry.get("seconds", 0.0) for entry in times), default=0.0))  # fmt: skip
+
+
 def parsed(line: bytes) -> dict[str, Any] | None:
     """A line of the log; what is null in it was not a number. A line that is none, no run wrote; it is left out."""
     try:

@@ -34,6 +34,7 @@ from regard.training.home import (
     FRESH,
     TUNED,
     Start,
+    begun,
     changed_files,
     claim,
     finished,
@@ -134,7 +135,7 @@ def train(
             raise UsageError("several processes meet in a folder: name one with -o")
         if folder is not None and team.first:
             stack.enter_context(occupied(folder))
-        if team.told(attempt() > 0 and begun(folder, call.command)):
+        if team.told(attempt() > 0 and goes_on(folder, call.command)):
             return go(opened(scene), scene)
         if team.first:
             store = Path(stack.enter_context(TemporaryDirectory())) if folder is None else folder / FRESH
@@ -237,11 +238,9 @@ def named_device(c: config.Config) -> str:
     return c.train.device if ":" in c.train.device else device(c.train).type
 
 
-def begun(folder: Path | None, command: str) -> bool:
+def goes_on(folder: Path | None, command: str) -> bool:
     """Whether an unfinished run of this very command stands in the folder, and can go on."""
-    if folder is None or not (folder / "run.json").is_file() or finished(folder) or stillborn(folder):
-        return False
-    return read_start(folder).command == command
+    return folder is not None and begun(folder) and not finished(folder) and read_start(folder).command == command
 
 
 def opened(scene: Scene) -> Ready:

@@ -13,12 +13,11 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from regard import config
 from regard.errors import FolderError, RegardError, UsageError
 from regard.folder import remove, write_file
 from regard.training.home import SEARCH, TRIALS, is_search, tree_of
 from regard.tune.space import Values
-
-TOLD = 3  # settings that are named where a search has others
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,8 @@ def remembered(folder: Path, plan: dict[str, Any], force: bool) -> Memory:
             raise UsageError(f"{folder}: holds {TRIALS}, and no search of regard wrote it; choose another -o")
     elif place.exists():
         tree = tree_of(place / SEARCH)
-        other = differences(tree.get("plan"), fresh.plan)
+        had = tree.get("plan")
+        other = config.differences(had if isinstance(had, dict) else {}, fresh.plan)
         if not other and not force:
             trials = tuple(read_trials(place / SEARCH, tree))
             return replace(fresh, trials=trials, replaces=str(tree.get("replaces", "")))
@@ -115,20 +115,3 @@ def read_trials(path: Path, tree: dict[str, Any]) -> list[Trial]:
         return TypeAdapter(list[Trial]).validate_python(tree.get("trials"))
     except ValidationError as error:
         raise FolderError(f"{path}: not the trials of a search: {str(error).splitlines()[0]}") from None
-
-
-def differences(has: object, wants: dict[str, Any]) -> str:
-    """What is other, in a few words; nothing if nothing is."""
-    had = has if isinstance(has, dict) else {}
-    other = [f"{name}={had.get(name, 'none')} where {wants.get(name, 'none')} is asked for"
-             for name in sorted(had.keys() | wants.keys()) if had.get(name) != wants.get(name)]  # fmt: skip
-    more = f" and {len(other) - TOLD} more" if len(other) > TOLD else ""
-    return ", ".join(other[:TOLD]) + more
-
-
-def flat(tree: dict[str, Any], before: str = "") -> dict[str, object]:
-    """Settings by their whole names."""
-    found: dict[str, object] = {}
-    for name, value in tree.items():
-        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
-    return found

@@ -21,7 +21,6 @@ from regard.training.store import hashes
 from regard.training.team import refuse_many
 from regard.training.transfer import Body, refuse_another_body
 from regard.tune.budget import Budget, budget
-from regard.tune.memory import flat
 from regard.tune.space import Space, section, space
 
 # Presets to turn text into text, which one is better depends on the data; each with a word that leads the rules to it:
@@ -116,7 +115,7 @@ def plan_of(search: Search) -> dict[str, object]:
     asked = search.asked
     files = hashes(*(path for path in (asked.path, asked.valid) if path is not None))
     origin = {} if asked.body is None else {"from": asked.body.hash[:16]}
-    return {**flat(config.to_tree(search.space.first)), **origin, "minutes": search.budget.minutes,
+    return {**config.flat(config.to_tree(search.space.first)), **origin, "minutes": search.budget.minutes,
             "varied": list(search.space.start), "data": " ".join(str(each) for each in files.values())}  # fmt: skip
 
 

@@ -13,14 +13,15 @@ from tempfile import TemporaryDirectory
 
 from regard import folder as folders
 from regard.errors import RegardError
-from regard.training.home import TUNED, occupied, read_start, refuse_others
+from regard.training.home import TUNED, begun, finished, occupied, read_start, refuse_others
+from regard.training.log import reached
 from regard.training.run import Call, Given, resume, train
 from regard.tune.budget import LEAST_MINUTES
 from regard.tune.memory import Memory, Trial, remembered
 from regard.tune.plan import Asked, Search, announced, plan_of, planned
 from regard.tune.propose import Known, propose, refuse_without_optuna
 from regard.tune.space import Values
-from regard.tune.trial import Found, begun, bounded, heard, interrupted, reached, tokens_for, trial_of, worth
+from regard.tune.trial import Found, bounded, heard, interrupted, tokens_for, trial_of, worth
 
 
 def tuned(asked: Asked, spent: float = 0.0) -> Found:
@@ -138,7 +139,7 @@ def final(search: Search, memory: Memory) -> Found:
 
 def is_final(memory: Memory) -> bool:
     """Whether the final run of this very search stands in the folder, and has not finished."""
-    if not memory.trials or not begun(memory.folder):
+    if not memory.trials or not begun(memory.folder) or finished(memory.folder):
         return False
     return read_start(memory.folder).files.get(TUNED) == folders.listing(memory.table())
 

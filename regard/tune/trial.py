@@ -21,9 +21,9 @@ from regard.folder import remove
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation
 from regard.trained import Trained
-from regard.training.home import finished, read_start, stillborn
+from regard.training.home import begun, finished, read_start
 from regard.training.keep import Keeper
-from regard.training.log import parsed
+from regard.training.log import reached
 from regard.training.loop import figure
 from regard.training.pace import about
 from regard.training.run import WARNING, Call, Given, resume, train
@@ -63,7 +63,7 @@ def trial_of(search: Search, memory: Memory, values: Values) -> Trial:
 def trained_trial(search: Search, memory: Memory, place: Path, c: Config) -> Found:
     """Goes on with what was begun, if it is the same."""
     asked = search.asked
-    if begun(place) and config.to_tree(folders.read_config(place)) == config.to_tree(c):
+    if begun(place) and not finished(place) and config.to_tree(folders.read_config(place)) == config.to_tree(c):
         return resume(place, quiet=True)
     remove(place)
     place.parent.mkdir(exist_ok=True)
@@ -91,20 +91,6 @@ def interrupted(search: Search, where: str, number: int = signal.SIGINT) -> Inte
     goes_on = ("nothing is saved: no folder was named" if search.asked.out is None
                else f"the same command{', without --force,' * search.asked.force} goes on with the search")  # fmt: skip
     return Interrupted(f"{where}; {goes_on}", number)
-
-
-def begun(place: Path) -> bool:
-    """Whether an unfinished run stands there that can go on."""
-    return (place / "run.json").is_file() and not stillborn(place) and not finished(place)
-
-
-def reached(place: Path) -> tuple[int, float]:
-    """Updates of a run, and seconds."""
-    path = place / "times.jsonl"
-    lines = path.read_bytes().splitlines() if path.is_file() else []
-    entries = [entry for each in lines if (entry := parsed(each))]
-    return (max((entry["step"] for entry in entries), default=0),
-            max((entry.get("seconds", 0.0) for entry in entries), default=0.0))  # fmt: skip
 
 
 def tokens_for(c: Config, memory: Memory) -> Vocabulary | None:

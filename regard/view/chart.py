@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-WIDTH, HEIGHT = 560, 280
+WIDTH, HEIGHT = 590, 280
 LEFT, TOP, BOTTOM = 46, 14, 40
-NAMES = 118  # room for names at the ends of lines
+NAMES = 148  # room for names at the ends of lines
 DASHES = ("", "5 4", "1.5 3.5", "9 3 2 3")
 MARK = 3.5  # half the width of a mark
 APART = 13  # pixels between two names

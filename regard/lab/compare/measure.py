@@ -4,7 +4,6 @@ Scores are means over the seeds. Their intervals cover the examples and, with se
 between presets are paired, on the same examples, and corrected for their number.
 """
 
-import json
 import statistics
 import time
 import warnings
@@ -29,6 +28,7 @@ from regard.score.tallies import Drawn, Tally, compare, drawn, holm
 from regard.tasks.choose import deciding
 from regard.tasks.task import Evaluation, Item
 from regard.trained import Trained
+from regard.training.log import entries, reached
 from regard.training.prepare import held_out
 
 BOOTSTRAP = Bootstrap()
@@ -294,23 +294,9 @@ def exposure(runs: Sequence[Judged]) -> Exposure | None:
 
 def training_speed(folders: Sequence[Path]) -> float | None:
     """The median of what the runs have logged."""
-    logged = [entry["tokens_per_second"] for folder in folders for entry in log(folder / "times.jsonl")
+    logged = [entry["tokens_per_second"] for folder in folders for entry in entries(folder / "times.jsonl")
               if "tokens_per_second" in entry]  # fmt: skip
     return statistics.median(logged) if logged else None
-
-
-def reached(folder: Path) -> tuple[int, float]:
-    """Updates of a run, and seconds."""
-    entries = log(folder / "times.jsonl")
-    return (max((entry["step"] for entry in entries), default=0),
-            max((entry.get("seconds", 0.0) for entry in entries), default=0.0))  # fmt: skip
-
-
-def log(path: Path) -> list[dict[str, Any]]:
-    if not path.is_file():
-        return []
-    lines = path.read_text(encoding="utf-8").splitlines()
-    return [entry for line in lines if isinstance(entry := json.loads(line), dict) and "step" in entry]
 
 
 def decoding_speeds(models: dict[str, Judged]) -> dict[str, tuple[float | None, float | None]]:

@@ -17,13 +17,12 @@ from regard.data.vocabulary import Vocabulary
 from regard.errors import DivergedError, FolderError, Interrupted, RegardError, UsageError
 from regard.folder import write_file
 from regard.lab.compare.plan import Plan, Run
-from regard.training.home import finished, read_start, stillborn, tree_of
+from regard.training.home import begun, finished, read_start, tree_of
 from regard.training.pace import about
 from regard.training.run import Call, Given, resume, train
 from regard.training.store import hashes, vocabulary_hash
 
 FILE = "plan.json"  # what the runs were trained on
-TOLD = 3  # settings that are named where a run has others
 
 Say = Callable[[str], None]
 
@@ -99,32 +98,14 @@ def remember(plan: Plan, folder: Path) -> None:
         raise RegardError(f"{folder}: can not be written: {error.strerror}") from None
 
 
-def begun(place: Path) -> bool:
-    """Whether an unfinished run stands there that can go on."""
-    return (place / "run.json").is_file() and not stillborn(place)
-
-
 def is_done(place: Path, run: Run) -> bool:
     """Whether this very run has finished there; another one is refused."""
     if not begun(place):
         return False
-    has, wants = (flat(config.to_tree(c)) for c in (folders.read_config(place), run.config))
-    other = [f"{name}={has.get(name, 'none')} where {wants.get(name, 'none')} is asked for"
-             for name in sorted(has.keys() | wants.keys()) if has.get(name) != wants.get(name)]  # fmt: skip
-    if other:
-        more = f" and {len(other) - TOLD} more" if len(other) > TOLD else ""
-        raise UsageError(
-            f"{place}: holds a run with {', '.join(other[:TOLD])}{more}; choose another -o, or ask for the same"
-        )
+    has, wants = (config.flat(config.to_tree(c)) for c in (folders.read_config(place), run.config))
+    if other := config.differences(has, wants):
+        raise UsageError(f"{place}: holds a run with {other}; choose another -o, or ask for the same")
     return finished(place)
-
-
-def flat(tree: config.Tree, before: str = "") -> dict[str, object]:
-    """Settings by their whole names."""
-    found: dict[str, object] = {}
-    for name, value in tree.items():
-        found |= flat(value, f"{before}{name}.") if isinstance(value, dict) else {f"{before}{name}": value}
-    return found
 
 
 def vocabulary(plan: Plan, folder: Path) -> Vocabulary | None:
