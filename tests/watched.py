@@ -57,3 +57,8 @@ def wait_for_output(page: Page, text: str) -> None:
             .map(one => one.textContent).join('')""",
         arg=text,
     )
+
+
+def settled(page: Page) -> None:
+    """Nothing is asked for any more: what is drawn stays where it is, and a click finds what it was meant for."""
+    page.wait_for_function("() => !document.querySelector('.flight.busy')")
