@@ -84,6 +84,8 @@ class Case:
         fit = fitting(facts.source, facts.target, way), fitting(facts.target, facts.source, way)
         if self.is_alike and fit[0] != fit[1]:
             fit = ("bpe", "bpe") if "bpe" in fit else ("characters", "characters")
+        elif not self.is_alike and fit[0] == "characters" and facts.source.syllables >= 0.5 > facts.target.syllables:
+            fit = ("jamo", fit[1])
         return str(source or fit[0]), str(target or fit[1])
 
     @property
@@ -92,7 +94,7 @@ class Case:
         facts, said = self.facts, self.said.get("train", {}).get("minutes")
         letters = facts.lines * max(facts.source.characters, facts.target.characters)
         seconds = 60 * (float(said) if isinstance(said, int | float) else MOST_MINUTES)
-        if letters * OFTEN > seconds * LOOP.speed * FEWER or facts.formal >= FORMAL:
+        if letters * OFTEN > seconds * LOOP.letters or facts.formal >= FORMAL:
             return ""
         return "edited" if facts.copied >= EDITED and facts.uneven <= LOOSE else "even" * (facts.uneven <= EVEN)
 
@@ -150,13 +152,16 @@ def count(kind: str, side: Side) -> float:
     """Tokens of a text, about: a word that is known is little more than one piece, a rare one is many."""
     if kind in ("bpe", "unigram"):
         return min(side.characters, 1.2 * (1 - side.seldom) * side.words + side.seldom * side.characters / PIECE)
+    if kind == "jamo":
+        return side.characters * (1 + 1.5 * side.syllables)
     each = {"words": 1.0, "sentences": 0.2}.get(kind)
     return side.characters if each is None else min(side.characters, each * side.words)
 
 
 def most(kind: str, side: Side) -> int:
     """Tokens that nearly every text has room in."""
-    return 1 + (side.wordiest if kind in ("words", "sentences") else side.longest)
+    longest = round(side.longest * (1 + 2 * side.syllables)) if kind == "jamo" else side.longest
+    return 1 + (side.wordiest if kind in ("words", "sentences") else longest)
 
 
 # Pieces of words, by the number of pairs: as many as are still seen often.
@@ -201,52 +206,85 @@ def tying(case: Case) -> Choice:
 
 @dataclass(frozen=True)
 class Size:
-    """A body, and about how many pieces of the longer side it learns from in a second on two cores."""
+    """A body, and about how many tokens of the longer side it learns from in a second on two cores: pieces, letters."""
 
     preset: str
     layers: int
     width: int
     feedforward: int
     heads: int
-    speed: float
+    pieces: float
+    letters: float
     passes: int = 0  # over the data that it should have at least
     reading: int = 0  # layers of the encoder, if it has others
 
-    @property
-    def words(self) -> Iterator[str]:
+    def words(self, said: config.Tree) -> Iterator[str]:
+        """The settings; what is said of a width goes for the parts that belong to it."""
         for side, layers in zip(BOTH, self.depths, strict=True):
+            told = said.get(side, {})
             yield f"{side}.layers={layers}"
             yield f"{side}.width={self.width}"
             if self.preset == "transformer":
-                yield f"{side}.feedforward={self.feedforward}"
-                yield f"{side}.heads={self.heads}"
+                yield f"{side}.feedforward={round(self.feedforward * sized(told, 'width', self.width))}"
+                yield f"{side}.heads={self.cut(told)}"
+
+    def cut(self, told: config.Tree) -> int:
+        """As many heads as a width that was said can be cut into, each with pairs of numbers to be turned."""
+        width, heads = told.get("width"), self.heads
+        while isinstance(width, int) and heads > 1 and width % (2 * heads):
+            heads //= 2
+        return heads
+
+    def place(self, told: config.Tree) -> str:
+        """How a Transformer is told where a token stands, if its scores and the width of its heads allow it."""
+        width, heads = told.get("width", self.width), told.get("heads", self.cut(told))
+        odd = isinstance(width, int) and isinstance(heads, int) and heads > 0 and width // heads % 2
+        return PLACES if odd or told.get("score", "scaled") not in config.TURNABLE else TURNED
+
+    def slower(self, said: config.Tree) -> float:
+        """How many times as long a step takes with the sizes that were said."""
+        each = [sized(said.get(side, {}), "width", self.width) ** 2 * sized(said.get(side, {}), "layers", layers)
+                for side, layers in zip(BOTH, self.depths, strict=True)]  # fmt: skip
+        return max(1.0, sum(each) / len(each))
 
     @property
     def depths(self) -> tuple[int, int]:
         return self.reading or self.layers, self.layers
 
 
-# Pairs for a Transformer; with fewer, a loop learns more in the same time. Loop and Transformer, of 1,000 pairs:
-# cmudict 23.1 and 18.4, dates of all locales 56.7 and 21.5, snips 23.1 and 11.4; of 5,000 of Multi30k 25.3 and, in
-# three times the minutes, 23.5.
-ENOUGH = 20_000
-TRANSFORMERS = (
-    Size("transformer", 3, 256, 1024, 4, 3_500, 30),
-    Size("transformer", 4, 128, 256, 4, 8_000, 10),
-)
-# Width 256 beside 128: Multi30k, 5,000 pairs, 22.9 and 19.8; snips, 1,000, 28.9 and 23.1 (with tokens unseen); cmudict,
-# 1,000, 22.7 and 23.6, which is no difference. 512 wide: 25.0 in three times the minutes in which 256 has 25.3.
-LOOP = Size("rnn-attention", 1, 256, 0, 1, 8_000)
-DEEP = replace(LOOP, reading=2, speed=6_000, passes=10)
+def sized(told: config.Tree, name: str, usual: int) -> float:
+    """How many times the usual number of a setting was said."""
+    found = told.get(name, usual)
+    return found / usual if isinstance(found, int) and found > 0 else 1.0
+
+
+# A Transformer learns by Muon, is told where a token stands and turns its vectors by it. So it is ahead of a loop as
+# soon as it goes through few data often: in some minutes of one thread, loop and Transformer, forms-1000 93.9 and 97.2
+# (85 times), cmudict-1000 28.3 and 31.0 (85), cmudict-5000 46.5 and 47.8 (56), snips-1000 32.7 and 37.3 (31),
+# multi30k-5000 25.5 and 28.9 (21); but locales-1000 57.9 and 54.7, multi30k-1000 14.8 and 12.8. With less time a loop
+# has learnt more: cmudict-5000 after 29 times 44.4, multi30k-5000 after 14 21.0. Of many sentences both have learnt as
+# much after ten times (28,000 of Multi30k: 35.4 and 35.2, by AdamW). Of 500 pairs, sixty times or so: dates 4.2 and
+# 77.0, numbers 36.1 and 72.6, forms 70.2 and 78.2, snips 7.3 and 10.7, but cmudict 18.3 and 12.2.
+OFTEN_ENOUGH = {"pieces": 20, "letters": 45}
+PLENTY = 20_000  # pairs of sentences …
+OFTEN = 10  # … that need not be seen as often
+BLOCKS = Size("transformer", 4, 128, 256, 4, 10_000, 14_000)
+WIDE = Size("transformer", 3, 256, 1024, 4, 5_000, 7_000, passes=40)
 # For many pairs of letters or symbols, in an hour: all of cmudict, 26.7 % of words wrong, DEEP 27.3 %. With dropout of
 # 0.2 it had 73.7 % of the pairs right that it learnt from, and 67.3 % of others: too little was learnt, not too much.
-SPELLED = Size("transformer", 3, 256, 512, 4, 4_000, 20)
-FEWER = 2.0  # times as fast where outputs are of a few symbols: most of the time goes into the output layer
+SPELLED = Size("transformer", 3, 256, 512, 4, 5_000, 10_000, passes=30)
+# Turned alone, and told where they stand too: cmudict-5000 46.3 and 47.8, multi30k-5000 27.8 and 28.9, locales-5000
+# 77.6 and 77.3, locales-1000 55.4 and 54.7, cmudict-1000 29.2 (in 4 minutes) and 31.0 (in 2).
+TURNED = "sinusoidal+rotary"
+# Width 256 beside 128: Multi30k, 5,000 pairs, 22.9 and 19.8; snips, 1,000, 28.9 and 23.1 (with tokens unseen); cmudict,
+# 1,000, 22.7 and 23.6, which is no difference. 512 wide: 25.0 in three times the minutes in which 256 has 25.3.
+LOOP = Size("rnn-attention", 1, 256, 0, 1, 8_000, 16_000)
+DEEP = replace(LOOP, reading=2, pieces=6_000, letters=12_000, passes=10)
+SLOWED = 0.3  # power of a batch's size by which a Transformer is slower on smaller ones
 # Pairs beyond which less is kept from a body: 100,000 of cmudict in 15 minutes, 65.8; with positions 64.8, and 62.7 in
 # 20 minutes with tokens unseen too. There a second layer reads: 63.7 at a loss of 0.271, one layer 63.9 at 0.274; and
 # the usual dropout does no harm if the data are gone through often (0.1, 15 minutes: a loss of 0.274).
 MANY = 50_000
-OFTEN = 10  # times
 # Tokens that a loop does not see: Multi30k, 5,000 pairs, 20.7 with 0.1, 19.8 with none; 0.2 is less than 0.1 (24.3 and
 # 25.3, 2,000 pieces); cmudict, 1,000, 23.3 and 23.1.
 UNSEEN = 0.1
@@ -260,16 +298,20 @@ PLACES = "sinusoidal"
 LITTLE = 2_500
 OF_LOOPS = ("cell", "directions", "context", "bridge", "embedding")  # settings that only a loop has …
 OF_BLOCKS = ("feedforward", "gated", "activation", "norm", "norm_first")  # … and only blocks of attention …
-OF_READING = ("heads", "score", "rank", "projections")  # … and an encoder only if it is made of such
+OF_LOOKING = ("score", "rank", "projections")  # … and an encoder only if it is made of such; of a decoder they are
+OF_READING = ("heads", *OF_LOOKING)  # said for the one attention of a loop
 
 
 def body(case: Case) -> Choice:
     """What reads and writes."""
     chosen, pairs = size(case), case.facts.pairs
     dropout = dropping(case, chosen)
-    words = [*chosen.words, *(f"{side}.dropout={dropout}" for side in BOTH)]
-    beside = [f"embedding.dropout={dropout}"] if chosen.preset != LOOP.preset or pairs <= LITTLE else []
-    if chosen.preset == LOOP.preset and pairs <= MANY:
+    words = [*chosen.words(case.said), *(f"{side}.dropout={dropout}" for side in BOTH)]
+    is_loop = chosen.preset == LOOP.preset
+    beside = [] if is_loop and pairs > LITTLE else [f"embedding.dropout={dropout}"]
+    if not is_loop:
+        beside += [f"{side}.position={chosen.place(case.said.get(side, {}))}" for side in BOTH]
+    elif pairs <= MANY:
         beside += [f"embedding.token_dropout={UNSEEN}", *(f"{side}.position={PLACES}" for side in BOTH)]
     timed = "" if case.has("train", "steps") else f" and {config.in_minutes(case.minutes)}"
     shape = ", ".join([shaped(case, chosen, dropout), *(word for word in beside if not is_said(word, case.said))])
@@ -295,24 +337,36 @@ def shaped(case: Case, chosen: Size, dropout: float) -> str:
 
 
 def size(case: Case) -> Size:
-    """The largest Transformer that sees enough often enough in the time there is; else a loop.
+    """The first Transformer that goes through the data often enough in the time there is; else a loop.
 
-    Of sentences there is enough sooner than of words that are spelled.
+    What was said may be of one of them alone.
     """
-    tokens = case.facts.lines * max(case.lengths)
-    able = [each for each in TRANSFORMERS if 60 * case.minutes * each.speed >= each.passes * tokens]
-    blocks, loops = (any(case.has(side, *names) for side in BOTH) for names in (OF_BLOCKS, OF_LOOPS))
-    turned = any(case.said.get(side, {}).get("position", "none") not in config.ADDED for side in BOTH)
-    if (
-        blocks
-        or turned
-        or case.has("encoder", *OF_READING)
-        or (able and case.facts.pairs >= ENOUGH and is_worded(case) and not loops)
-    ):
-        return next(iter(able), TRANSFORMERS[-1])
-    larger = (DEEP,) if loops else (SPELLED, DEEP)
-    many = case.facts.pairs > MANY
-    return next((each for each in larger if many and times(case, each) >= each.passes), LOOP)
+    places = [case.said.get(side, {}).get("position", PLACES) for side in BOTH]
+    turned = any(place not in config.ADDED for place in places)
+    blocks = turned or case.has("encoder", *OF_READING) or any(case.has(side, *OF_BLOCKS) for side in BOTH)
+    loops = "none" in places or case.has("decoder", *OF_LOOKING) or any(case.has(side, *OF_LOOPS) for side in BOTH)
+    able = [each for each in transformers(case) if times(case, each) >= each.passes]
+    if blocks or (able and not loops):
+        return next(iter(able), BLOCKS)
+    return DEEP if case.facts.pairs > MANY and times(case, DEEP) >= DEEP.passes else LOOP
+
+
+def transformers(case: Case) -> Iterator[Size]:
+    """Those that suit so many pairs, the largest first."""
+    pairs = case.facts.pairs
+    if pairs <= LITTLE and is_written(case.facts.target) and not copies(case):
+        return  # text that is written anew is learnt by heart
+    if is_worded(case):
+        if pairs >= PLENTY:
+            yield WIDE
+        yield replace(BLOCKS, passes=OFTEN if pairs >= PLENTY else OFTEN_ENOUGH["pieces"])
+    else:
+        yield SPELLED if pairs > MANY else replace(BLOCKS, passes=OFTEN_ENOUGH["letters"])
+
+
+def is_written(side: Side) -> bool:
+    """Whether texts are written as a language is, however they are cut."""
+    return not side.is_closed and (side.is_prose or side.is_phrase or side.is_dense)
 
 
 def is_worded(case: Case) -> bool:
@@ -321,6 +375,11 @@ def is_worded(case: Case) -> bool:
 
 
 COPIED = 0.3  # of what a target has and others have not, beyond chance
+
+
+def copies(case: Case) -> bool:
+    """Whether the decoder can copy, by what was said or by the rule."""
+    return case.said.get("decoder", {}).get("copy") is True or bool(copying(case).words)
 
 
 def copying(case: Case) -> Choice:
@@ -336,8 +395,9 @@ def copying(case: Case) -> Choice:
 
 
 # Times that the data are gone through; more is learnt by heart, and a rate that ends with the minutes ends too late:
-# cmudict, 1,000 pairs: 60 times 25.5, 120 times 24.8, 240 times 19.9.
-PASSES = 60
+# cmudict, 1,000 pairs: 60 times 25.5, 120 times 24.8, 240 times 19.9. Of many sentences less is known by then: the loss
+# on Multi30k's held-out pairs still fell after 36 times.
+PASSES, MORE_PASSES = 60, 100
 LEARNT = 0.9  # of the pairs; the others are held out
 LEAST_STEPS = 400
 
@@ -345,7 +405,7 @@ LEAST_STEPS = 400
 def duration(case: Case) -> Choice:
     """Minutes and passes; whichever ends first ends a run, and the learning rate comes down with it."""
     steps = f"train.steps={last(case)}"
-    many = f", each pair {PASSES} times" if LEAST_STEPS < last(case) < config.ENDLESS else ""
+    many = f", each pair {passes(case)} times" if LEAST_STEPS < last(case) < config.ENDLESS else ""
     often = f"at most {last(case):,} steps{many}"
     if case.has("train", "minutes"):
         return Choice((steps,), f"{often}: what follows is learnt by heart; --steps overrules it")
@@ -403,8 +463,7 @@ LONGEST_WARMUP = 800  # steps
 def learning(case: Case, chosen: Size | None) -> Choice:
     """Rates, batches, and the score that decides."""
     body = chosen or LOOP
-    said = (case.said.get(side, {}).get("width") for side in BOTH)
-    width = max([each for each in said if isinstance(each, int)], default=body.width)
+    width = body.width * max(sized(case.said.get(side, {}), "width", body.width) for side in BOTH)
     rate = 3e-3 if width <= 128 and body.preset == "transformer" else 2e-3
     steps = expected(case, body)
     every = min(500, max(50, 50 * round(steps / VALIDATIONS / 50)))
@@ -439,6 +498,10 @@ def batch(case: Case) -> int:
     return min(4096, max(512, 256 * round(case.facts.lines * max(case.lengths) / UPDATES / 256)))
 
 
+def passes(case: Case) -> int:
+    return MORE_PASSES if is_worded(case) and case.facts.pairs >= PLENTY else PASSES
+
+
 def last(case: Case) -> int:
     """The update after which more would be learnt by heart, about; none where there are more pairs than are counted."""
     if case.facts.lines >= MOST:
@@ -446,13 +509,16 @@ def last(case: Case) -> int:
     tokens = LEARNT * case.facts.lines * (1 + max(case.lengths))
     warmup = case.said.get("train", {}).get("warmup")
     least = max(LEAST_STEPS, 10 * warmup) if isinstance(warmup, int) else LEAST_STEPS
-    return min(config.ENDLESS, max(least, 50 * round(PASSES * tokens / batch(case) / 50)))
+    return min(config.ENDLESS, max(least, 50 * round(passes(case) * tokens / batch(case) / 50)))
 
 
 def expected(case: Case, body: Size) -> int:
     """Updates of a run, about: those that were said, or what two cores do in its minutes, if not all that help."""
     steps = case.said.get("train", {}).get("steps")
-    within = 60 * case.minutes * body.speed * (1 if is_worded(case) else FEWER) / batch(case)
+    speed = (body.pieces if is_worded(case) else body.letters) / body.slower(case.said)
+    if body.preset == "transformer":
+        speed *= min(1.0, batch(case) / 4096) ** SLOWED
+    within = 60 * case.minutes * speed / batch(case)
     if isinstance(steps, int) and steps < config.ENDLESS:
         return round(min(steps, within)) if case.has("train", "minutes") else steps
     return round(min(last(case), within))

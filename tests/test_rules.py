@@ -19,6 +19,7 @@ LETTERS = Side(characters=8, words=1, longest=16, wordiest=1, alphabet=27, vocab
 SYMBOLS = Side(characters=15, words=6, longest=36, wordiest=14, alphabet=25, vocabulary=39, seldom=0.0)
 PROSE = Side(characters=65, words=13, longest=170, wordiest=33, alphabet=50, vocabulary=10_000, seldom=0.02)
 CHINESE = Side(characters=20, words=1, longest=60, wordiest=2, alphabet=3000, vocabulary=29_000, seldom=1.0)
+HANGUL = replace(LETTERS, alphabet=800, syllables=0.97)
 
 
 def case(
@@ -46,6 +47,10 @@ def case(
         (PROSE, LETTERS, ("bpe", "characters")),
         (CHINESE, PROSE, ("characters", "bpe")),
         (PROSE, replace(LETTERS, words=2.5), ("bpe", "bpe")),
+        (HANGUL, SYMBOLS, ("jamo", "words")),
+        (HANGUL, LETTERS, ("jamo", "characters")),
+        (HANGUL, HANGUL, ("characters", "characters")),
+        (LETTERS, HANGUL, ("characters", "characters")),
         (replace(PROSE, words=14, vocabulary=6, alphabet=19, seldom=0.0), SYMBOLS, ("words", "words")),
     ],
 )
@@ -245,20 +250,33 @@ def test_a_transformer_needs_data_and_time() -> None:
         return found.preset, found.width
 
     assert chosen(500, 600) == ("rnn-attention", 256)
-    assert chosen(5000, 600) == ("rnn-attention", 256)
+    assert chosen(5000, 600) == ("transformer", 128)
+    assert chosen(5000, 1) == ("rnn-attention", 256)
     assert chosen(30_000, 1) == ("rnn-attention", 256)
     assert chosen(30_000, 20) == ("transformer", 128)
     assert chosen(30_000, 600) == ("transformer", 256)
 
 
-def test_symbols_are_for_a_transformer_only_if_there_are_many_and_time() -> None:
+def test_few_sentences_are_for_a_transformer_if_they_are_copied_from() -> None:
+    assert rules.size(case(PROSE, PROSE, 1000)).preset == "rnn-attention"
+    assert rules.size(case(PROSE, PROSE, 1000, copied=0.5)).preset == "transformer"
+    assert rules.size(case(PROSE, PROSE, 1000, said={"decoder": {"copy": True}})).preset == "transformer"
+    assert rules.size(case(LETTERS, SYMBOLS, 1000)).preset == "transformer"
+    words = {"tokens": {"source": "words", "target": "words"}}
+    assert rules.size(case(PROSE, PROSE, 1000, said=words)).preset == "rnn-attention"
+    assert rules.size(case(*[replace(CHINESE, unspaced=1.0)] * 2, 1000)).preset == "rnn-attention"
+
+
+def test_symbols_are_for_a_transformer_too_if_there_is_time() -> None:
     def chosen(pairs: int, minutes: float, **more: object) -> tuple[str, float]:
         at_hand = case(LETTERS, SYMBOLS, pairs, said={"train": {"minutes": minutes}, **more})
         found = rules.size(at_hand)
         return found.preset, rules.dropping(at_hand, found)
 
-    assert chosen(20_000, 60) == ("rnn-attention", 0.3)
+    assert chosen(20_000, 60) == ("transformer", 0.3)
+    assert chosen(20_000, 5) == ("rnn-attention", 0.3)
     assert chosen(100_000, 2) == ("rnn-attention", 0.1)
+    assert chosen(100_000, 20) == ("rnn-attention", 0.3)
     assert chosen(100_000, 60) == ("transformer", 0.1)
     assert chosen(100_000, 60, encoder={"cell": "lstm"}) == ("rnn-attention", 0.3)
 
@@ -274,10 +292,14 @@ def test_a_transformer_learns_by_muon_and_a_loop_by_adamw() -> None:
 
 
 def test_a_loop_is_told_where_a_token_stands(dates: str) -> None:
-    made = configured(dates, None, None, []).config
-    assert (made.encoder.kind, made.encoder.position, getattr(made.decoder, "position", "")) == (
-        "recurrent", rules.PLACES, rules.PLACES)  # fmt: skip
-    assert configured(dates, None, None, ["encoder.position=none"]).config.encoder.position == "none"
+    def places(*words: str) -> tuple[str, str, str]:
+        made = configured(dates, None, None, [*words]).config
+        return made.encoder.kind, made.encoder.position, getattr(made.decoder, "position", "")
+
+    assert places("encoder.cell=gru") == ("recurrent", rules.PLACES, rules.PLACES)
+    assert places("encoder.cell=gru", "encoder.position=none") == ("recurrent", "none", rules.PLACES)
+    assert places() == ("attention", rules.TURNED, rules.TURNED)
+    assert places("encoder.position=alibi") == ("attention", "alibi", rules.TURNED)
 
 
 def test_a_run_is_looked_at_some_twenty_times_and_a_transformer_warms_up() -> None:
@@ -285,7 +307,7 @@ def test_a_run_is_looked_at_some_twenty_times_and_a_transformer_warms_up() -> No
         at_hand = case(PROSE, PROSE, pairs, said={"train": {"minutes": minutes}})
         return dict(word.split("=") for word in rules.learning(at_hand, rules.size(at_hand)).words)
 
-    long, short = words(30_000, 45), words(1000, 2)
+    long, short = words(30_000, 45), words(1000, 0.2)
     assert 200 <= int(long["train.validate_steps"]) <= 500
     assert long["train.validate_steps"] == long["train.checkpoint_steps"]
     assert 300 <= int(long["train.warmup"]) <= rules.LONGEST_WARMUP
@@ -330,7 +352,7 @@ def test_what_is_said_is_never_chosen(dates: str, word: str) -> None:
 def test_what_is_told_is_what_will_be(dates: str, write: Write) -> None:
     made = configured(dates, None, None, ["encoder.width=64", "decoder.width=64", "encoder.dropout=0.0"])
     line = next(line for line in made.why if line.startswith(f"{CHOSEN}preset"))
-    assert "encoder 1 layer of 64, dropout 0.0; decoder 1 layer of 64, dropout 0.3" in line
+    assert "encoder 4 layers of 64, dropout 0.0; decoder 4 layers of 64, dropout 0.3" in line
     copying = configured(prose(write), None, None, ["decoder.copy=false"])
     assert not any("copies" in line for line in copying.why)
 
@@ -338,6 +360,46 @@ def test_what_is_told_is_what_will_be(dates: str, write: Write) -> None:
 @pytest.mark.parametrize("word", ["encoder.heads=8", "encoder.position=rotary", "decoder.position=alibi"])
 def test_a_word_that_only_blocks_of_attention_know_leads_to_them(dates: str, word: str) -> None:
     assert configured(dates, None, None, [word]).config.preset == "transformer"
+
+
+@pytest.mark.parametrize(("width", "heads"), [(256, 4), (96, 4), (20, 2), (50, 1), (65, 1)])
+def test_heads_fit_a_width_that_was_said(dates: str, width: int, heads: int) -> None:
+    said = [f"encoder.width={width}", f"decoder.width={width}", "train.minutes=30"]
+    made = configured(dates, None, None, said).config
+    assert (getattr(made.encoder, "heads", 0), getattr(made.decoder, "heads", 0)) == (heads, heads)
+
+
+@pytest.mark.parametrize("score", ["dot", "bilinear", "additive", "mean"])
+def test_positions_fit_a_score_that_was_said(dates: str, score: str) -> None:
+    made = configured(dates, None, None, [f"encoder.score={score}", f"decoder.score={score}"]).config
+    expected = rules.TURNED if score == "dot" else rules.PLACES
+    assert (made.encoder.position, getattr(made.decoder, "position", "")) == (expected, expected)
+
+
+@pytest.mark.parametrize("word", ["encoder.position=none", "decoder.score=additive", "decoder.projections=false"])
+def test_a_word_for_one_attention_or_none_for_places_leads_to_a_loop(dates: str, word: str) -> None:
+    assert configured(dates, None, None, [word]).config.preset == "rnn-attention"
+
+
+def test_sizes_that_are_said_count_in_what_is_foreseen() -> None:
+    def times(**said: object) -> float:
+        return rules.times(case(PROSE, PROSE, 30_000, said={"train": {"minutes": 20}, **said}), rules.BLOCKS)
+
+    wide = {"width": 512}
+    assert times(encoder=wide, decoder=wide) < times() / 10
+    assert times(encoder={"layers": 12}) < times() / 1.5
+    assert times(encoder={"width": 64}, decoder={"width": 64}) == times()
+    words = [*rules.BLOCKS.words({"encoder": wide, "decoder": {}})]
+    assert {"encoder.feedforward=1024", "decoder.feedforward=256"} <= {*words}
+
+
+def test_large_batches_are_no_faster() -> None:
+    def often(tokens: int) -> float:
+        said = {"train": {"minutes": 5, "tokens_per_batch": tokens}}
+        return rules.times(case(PROSE, PROSE, 30_000, said=said), rules.BLOCKS)
+
+    assert often(16_384) == pytest.approx(often(4096), rel=0.01)
+    assert often(512) < 0.6 * often(4096)
 
 
 def test_steps_or_minutes_bound_a_run(dates: str) -> None:
@@ -369,11 +431,12 @@ def test_few_pairs_and_blocks_of_attention_have_their_embeddings_dropped_out_and
     def body(pairs: int, source: Side, said: config.Tree | None = None) -> rules.Choice:
         return rules.body(case(source, source, pairs, said={"train": {"minutes": 60}, **(said or {})}))
 
-    few, many, blocks = body(1000, LETTERS), body(10_000, LETTERS), body(30_000, PROSE)
+    loop: config.Tree = {"encoder": {"cell": "gru"}}
+    few, many, blocks = body(1000, LETTERS, loop), body(10_000, LETTERS, loop), body(30_000, PROSE)
     assert (few.preset, many.preset, blocks.preset) == ("rnn-attention", "rnn-attention", "transformer")
     assert [each.settles("embedding.dropout") for each in (few, many, blocks)] == [True, False, True]
     assert "embedding.dropout=0.3, embedding.token_dropout=0.1" in few.why
-    assert "embedding.dropout" not in body(1000, LETTERS, {"embedding": {"dropout": 0.1}}).why
+    assert "embedding.dropout" not in body(1000, LETTERS, {**loop, "embedding": {"dropout": 0.1}}).why
 
 
 def test_an_encoder_of_another_kind_leaves_the_choice_of_a_body_to_who_said_it(dates: str) -> None:
@@ -392,7 +455,8 @@ def test_no_encoder_is_a_decoder_alone(write: Write, words: list[str], task: lis
 
 
 def test_many_pairs_are_seen_as_they_are() -> None:
-    few, many = (rules.body(case(LETTERS, LETTERS, pairs)) for pairs in (10_000, 100_000))
+    said = {"decoder": {"cell": "gru"}}
+    few, many = (rules.body(case(LETTERS, LETTERS, pairs, said=said)) for pairs in (10_000, 100_000))
     assert (few.preset, many.preset) == ("rnn-attention", "rnn-attention")
     for name in ("embedding.token_dropout", "encoder.position", "decoder.position"):
         assert (few.settles(name), many.settles(name)) == (True, False)

@@ -8,7 +8,7 @@ import pytest
 from regard import config, rules
 from regard.config import Config
 from regard.data import builtin
-from regard.rules import LOOP, TRANSFORMERS, UNSEEN, configured
+from regard.rules import BLOCKS, LOOP, UNSEEN, configured
 from regard.tune.plan import LEADS, Asked, Search, planned
 
 Write = Callable[[str, str | bytes], str]
@@ -38,22 +38,26 @@ def test_the_word_that_leads_to_a_preset_changes_nothing_in_it(dates: str, name:
     assert getattr(getattr(led, section), key) == getattr(getattr(usual, section), key)
 
 
-def test_beside_a_loop_stands_the_transformer_of_the_rules(dates: str) -> None:
+def test_beside_a_loop_stands_the_transformer_of_the_rules(dates: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rules, "transformers", lambda case: ())
     found = search(dates)
-    assert found.space.first.preset == LOOP.preset
-    assert found.space.first.embedding.token_dropout == UNSEEN
-    c, size = other(found), TRANSFORMERS[0]
-    assert isinstance(c.encoder, config.AttentionEncoder)
-    assert (c.encoder.layers, c.encoder.width, c.encoder.feedforward) == (size.layers, size.width, size.feedforward)
-    assert c.embedding.token_dropout == 0.0
     first = found.space.first
+    assert first.preset == LOOP.preset
+    assert first.embedding.token_dropout == UNSEEN
+    c = other(found)
+    assert isinstance(c.encoder, config.AttentionEncoder)
+    assert (c.encoder.layers, c.encoder.width, c.encoder.feedforward) == (
+        BLOCKS.layers,
+        BLOCKS.width,
+        BLOCKS.feedforward,
+    )
+    assert c.embedding.token_dropout == 0.0
     assert (c.tokens, c.data, c.search, c.copies) == (first.tokens, first.data, first.search, first.copies)
-    assert c.train == first.train.model_copy(update={"optimizer": "muon"})
+    differ = {"optimizer": "muon", "learning_rate": 3e-3, "warmup": 0}
+    assert c.train.model_copy(update={"warmup": 0}) == first.train.model_copy(update=differ)
 
 
-def test_beside_a_transformer_stands_the_loop_of_the_rules(dates: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rules, "ENOUGH", 100)
-    monkeypatch.setattr(rules, "is_worded", lambda case: True)
+def test_beside_a_transformer_stands_the_loop_of_the_rules(dates: str) -> None:
     found = search(dates)
     assert found.space.first.preset == "transformer"
     c = other(found)
@@ -65,7 +69,7 @@ def test_beside_a_transformer_stands_the_loop_of_the_rules(dates: str, monkeypat
 def test_what_is_said_holds_for_the_other_preset_too(dates: str) -> None:
     said = ("encoder.width=96", "decoder.width=96", "embedding.token_dropout=0.2", "train.metric=exact")
     c = other(search(dates, *said))
-    assert isinstance(c.encoder, config.AttentionEncoder)
+    assert isinstance(c.encoder, config.RecurrentEncoder)
     assert (c.encoder.width, c.embedding.token_dropout, c.train.metric) == (96, 0.2, "exact")
 
 
