@@ -57,7 +57,8 @@ Breaks = Annotated[bool, typer.Option("--breaks", help="generate: line breaks as
 Format = Annotated[str, typer.Option(help="lines, tsv, csv, jsonl, conll. Default: by --input-column and line 1.")]
 Images = Annotated[str | None, typer.Option(metavar="FILE.npz", help="Pictures; the source column has their rows.")]
 Kinds = Annotated[
-    str | None, typer.Option(help="characters, bytes, words, spelled, sentences, bpe or unigram; or SOURCE,TARGET")
+    str | None,
+    typer.Option(help="characters, jamo, bytes, words, spelled, sentences, bpe or unigram; or SOURCE,TARGET"),
 ]
 Valid = Annotated[str | None, typer.Argument(help="Validation file; without one, some examples are held out.")]
 InputColumn = Annotated[str, typer.Option("--input-column", help="Read these columns by name or position: lemma,tags")]
@@ -777,9 +778,9 @@ def searched(said: Said, valid: str | None, out: str, force: bool, quiet: bool) 
 
 
 def token_words(tokens: str) -> list[str]:
-    """`bpe` for both sides, or `words,bpe`; spelled words and sentences are for reading alone."""
+    """`bpe` for both sides, or `words,bpe`; jamo, spelled words and sentences are for reading alone."""
     source, _, target = tokens.partition(",")
-    target = target or ("" if source in ("spelled", "sentences") else source)
+    target = target or ("" if source in ("jamo", "spelled", "sentences") else source)
     return [f"tokens.source={source}", *([f"tokens.target={target}"] if target else [])]
 
 

@@ -125,7 +125,8 @@ class Tokens(Section):
     @model_validator(mode="after")
     def check(self) -> Self:
         if self.shared and self.source != self.target:
-            refuse("tokens.shared", f"one vocabulary can not hold {self.source} and {self.target} tokens")
+            alone = "" if self.source in get_args(Kind) else f"; {self.source} need one of their own, and an encoder"
+            refuse("tokens.shared", f"one vocabulary can not hold {self.source} and {self.target} tokens{alone}")
         if self.shared and self.target_size is not None:
             refuse("tokens.target_size", "with tokens.shared=true there is one vocabulary, of tokens.size")
         return self

@@ -84,8 +84,9 @@ class Case:
         fit = fitting(facts.source, facts.target, way), fitting(facts.target, facts.source, way)
         if self.is_alike and fit[0] != fit[1]:
             fit = ("bpe", "bpe") if "bpe" in fit else ("characters", "characters")
-        elif not self.is_alike and fit[0] == "characters" and facts.source.syllables >= 0.5 > facts.target.syllables:
-            fit = ("jamo", fit[1])
+        elif not self.is_alike and fit[0] == "characters" and facts.source.hangul >= 0.5 > facts.target.hangul:
+            blind = self.said.get("decoder", {}).get("copy") is False  # what is copied has to be the same token
+            fit = ("jamo" if facts.own < COPIED or blind else fit[0], fit[1])
         return str(source or fit[0]), str(target or fit[1])
 
     @property
@@ -160,7 +161,7 @@ def count(kind: str, side: Side) -> float:
 
 def most(kind: str, side: Side) -> int:
     """Tokens that nearly every text has room in."""
-    longest = round(side.longest * (1 + 2 * side.syllables)) if kind == "jamo" else side.longest
+    longest = 3 * side.longest if kind == "jamo" and side.syllables else side.longest  # one text may be all syllables
     return 1 + (side.wordiest if kind in ("words", "sentences") else longest)
 
 

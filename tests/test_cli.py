@@ -397,6 +397,17 @@ def test_train_run_again_and_force(
     assert (again.code, again.out, again.err) == (0, done.out, "")
 
 
+@pytest.mark.parametrize("kind", ["jamo", "spelled", "sentences"])
+def test_kinds_that_are_only_read_leave_the_target_its_own(regard: Regard, tmp_path: Path, kind: str) -> None:
+    rows = "".join(f"{word}{i}\t{'yes' if i % 2 else 'no'}\n" for i, word in enumerate(["하나", "둘", "셋", "넷"] * 5))
+    (tmp_path / "f.tsv").write_text(rows, encoding="utf-8")
+    words = ["--task", "transduce", "--tokens", kind]
+    done = regard("train", tmp_path / "f.tsv", "-o", tmp_path / "m", "--steps", "2", *words, *SMALL)
+    assert done.code == 0, done.err
+    saved = config.from_toml((tmp_path / "m" / "config.toml").read_text(encoding="utf-8"), "x")
+    assert saved.tokens.source == kind
+
+
 def test_columns_by_name_and_tags(regard: Regard, tmp_path: Path) -> None:
     rows = "".join(f"walk{i}\tV;PST\twalked{i}\n" for i in range(12))
     (tmp_path / "f.tsv").write_text("lemma\ttags\tform\n" + rows, encoding="utf-8")

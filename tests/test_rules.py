@@ -19,7 +19,7 @@ LETTERS = Side(characters=8, words=1, longest=16, wordiest=1, alphabet=27, vocab
 SYMBOLS = Side(characters=15, words=6, longest=36, wordiest=14, alphabet=25, vocabulary=39, seldom=0.0)
 PROSE = Side(characters=65, words=13, longest=170, wordiest=33, alphabet=50, vocabulary=10_000, seldom=0.02)
 CHINESE = Side(characters=20, words=1, longest=60, wordiest=2, alphabet=3000, vocabulary=29_000, seldom=1.0)
-HANGUL = replace(LETTERS, alphabet=800, syllables=0.97)
+HANGUL = replace(LETTERS, alphabet=800, syllables=0.97, hangul=0.97)
 
 
 def case(
@@ -49,6 +49,7 @@ def case(
         (PROSE, replace(LETTERS, words=2.5), ("bpe", "bpe")),
         (HANGUL, SYMBOLS, ("jamo", "words")),
         (HANGUL, LETTERS, ("jamo", "characters")),
+        (replace(HANGUL, syllables=0.2), LETTERS, ("jamo", "characters")),
         (HANGUL, HANGUL, ("characters", "characters")),
         (LETTERS, HANGUL, ("characters", "characters")),
         (replace(PROSE, words=14, vocabulary=6, alphabet=19, seldom=0.0), SYMBOLS, ("words", "words")),
@@ -59,6 +60,18 @@ def test_each_side_has_its_tokens(source: Side, target: Side, kinds: tuple[str, 
     chosen = rules.tokens(case(source, target))
     assert chosen.words[:2] == (f"tokens.source={kinds[0]}", f"tokens.target={kinds[1]}")
     assert (len(chosen.words) == 3) == ("bpe" in kinds)
+
+
+def test_what_is_copied_is_not_cut_into_letters() -> None:
+    copying = replace(case(HANGUL, LETTERS), facts=Facts(1000, HANGUL, LETTERS, 0.3, 0.4, own=0.5))
+    assert copying.kinds == ("characters", "characters")
+    assert rules.copying(copying).words
+    assert replace(copying, said={"decoder": {"copy": False}}).kinds == ("jamo", "characters")
+
+
+def test_a_text_of_syllables_alone_has_room() -> None:
+    mixed = case(replace(HANGUL, syllables=0.6, hangul=0.6, longest=150), LETTERS)
+    assert mixed.longest[0] > 3 * 150
 
 
 def test_sources_that_are_only_changed_are_letters() -> None:

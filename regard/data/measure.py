@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import islice
 
 from regard.data.read import Columns, Example, Stream, files_of
-from regard.data.tokens import SYLLABLE, split_tags
+from regard.data.tokens import JAMO, SYLLABLE, split_tags
 from regard.errors import RegardError
 
 MOST = 200_000  # pairs that are counted
@@ -44,7 +44,8 @@ class Side:
     often: float = 1.0  # times that a word came, on average
     plain: float = 1.0  # of all words, the share of those without a digit
     unspaced: float = 0.0  # of all characters, the share of those of scripts without spaces
-    syllables: float = 0.0  # of all characters, the share of those that are syllables of Hangul
+    syllables: float = 0.0  # of all characters, the share of those that are syllables of Hangul …
+    hangul: float = 0.0  # … or the letters of such
 
     @property
     def is_closed(self) -> bool:
@@ -115,11 +116,13 @@ class Tally:
         seldom = sum(often for often in self.words.values() if often < SELDOM)
         plain = sum(often for word, often in self.words.items() if not any(map(str.isdigit, word)))
         unspaced = sum(often for letter, often in self.letters.items() if is_unspaced(letter))
-        syllables = sum(often for letter, often in self.letters.items() if SYLLABLE.match(letter))
+        syllables, jamo = (sum(often for letter, often in self.letters.items() if kind.match(letter))
+                           for kind in (SYLLABLE, JAMO))  # fmt: skip
+        letters = max(1, self.letters.total())
         return Side(sum(self.lengths) / texts, total / texts, nearly_most(self.lengths), nearly_most(self.counts),
                     len(self.letters), len(self.words), seldom / max(1, total), total / max(1, len(self.words)),
-                    plain / max(1, total), unspaced / max(1, self.letters.total()),
-                    syllables / max(1, self.letters.total()))  # fmt: skip
+                    plain / max(1, total), unspaced / letters, syllables / letters,
+                    (syllables + jamo) / letters)  # fmt: skip
 
 
 def is_unspaced(letter: str) -> bool:

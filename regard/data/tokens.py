@@ -61,6 +61,7 @@ STOPS = (".", "!", "?", "…")  # a sentence ends with a word that ends so,
 CLOSING = "\"'’”»)]"  # or so with some of these after it
 LABEL = re.compile(r"[^\0]+")
 SYLLABLE = re.compile("[가-힣]")
+JAMO = re.compile("[\u1100-\u11ff]")
 PARTS_OF_SYLLABLE = re.compile("[\u1100-\u1112][\u1161-\u1175][\u11a8-\u11c2]?")
 SEAM = re.compile(r"(?<=\S) ")  # no word and no region of subwords reaches across, nor looks at what follows
 TAG = re.compile(r"[^;|,\s]+")

@@ -284,15 +284,15 @@ def steps(shape: Shape, name: str, x_BHTK: Tensor) -> None:
         setattr(shape, f"{name}_{axis}", x_BHTK.stride(place))
 
 
-def looks(query_BHTK: Tensor, key_BHSK: Tensor, value: Tensor, mask: Tensor | None) -> bool:
+def looks(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None) -> bool:
     """Whether this attention can be computed here, and should be; values of some scores are wider than their keys."""
     return (
-        key_BHSK.dtype == query_BHTK.dtype == value.dtype
-        and key_BHSK.shape == value.shape
-        and len(key_BHSK) == len(query_BHTK)
-        and (mask is None or mask.shape[1] == 1)
-        and fits(query_BHTK)
-        and max(query_BHTK.shape[2], key_BHSK.shape[2]) <= SHORT[query_BHTK.dtype]
+        key.dtype == query.dtype == value.dtype
+        and key.shape == value.shape
+        and (key.shape[:2], key.shape[3]) == (query.shape[:2], query.shape[3])
+        and (mask is None or (mask.dtype == torch.bool and mask.ndim == 4 and mask.shape[1] == 1))
+        and fits(query)
+        and max(query.shape[2], key.shape[2]) <= SHORT[query.dtype]
     )
 
 

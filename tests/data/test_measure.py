@@ -1,8 +1,10 @@
 """Small files whose numbers can be counted by hand, and the kinds of data that the rules tell apart by them."""
 
 import os
+import unicodedata
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -48,6 +50,14 @@ def test_words_that_are_symbols_are_told_from_letters_and_from_sentences(tmp_pat
     prose = facts(300, [(f"there was a man number{i} who went to the town of{i % 7}", f"x{i}") for i in range(300)])
     assert prose.source.is_prose
     assert not prose.source.is_closed
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+def test_hangul_is_seen_in_syllables_and_in_their_letters(form: Literal["NFC", "NFD"]) -> None:
+    words = ["하나", "둘", "셋", "넷", "다섯", "여섯"]
+    found = facts(6, [(unicodedata.normalize(form, word), f"number {place}") for place, word in enumerate(words)])
+    assert (found.source.hangul, found.target.hangul) == (1.0, 0.0)
+    assert found.source.syllables == (form == "NFC")
 
 
 def test_what_is_copied_counts_beyond_chance() -> None:

@@ -207,3 +207,13 @@ def test_nothing_fits_that_is_plain_or_of_another_kind() -> None:
         long = torch.ones(1, 1, short + 1, 4, dtype=kind)
         assert not quick.looks(long, long, long, None)
         assert quick.looks(long[:, :, 1:], long[:, :, 1:], long[:, :, 1:], None)
+
+
+def test_heads_are_not_broadcast_and_a_mask_is_boolean() -> None:
+    query, one = torch.randn(4, 2, 3, 8), torch.randn(4, 1, 5, 8)
+    assert not quick.looks(query, one, one, None)
+    keys = one.expand(4, 2, 5, 8)
+    assert quick.looks(query, keys, keys, torch.ones(4, 1, 1, 5, dtype=torch.bool))
+    assert not quick.looks(query, keys, keys, torch.ones(4, 1, 1, 5))
+    assert not quick.looks(query, keys, keys, torch.ones(5, dtype=torch.bool))
+    assert not quick.looks(query, keys[..., :4], keys[..., :4], None)
