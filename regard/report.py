@@ -80,7 +80,7 @@ def report(
         "scores": [{"name": m.name, "value": m.value, "low": m.low, "high": m.high, "percent": m.name not in NATS,
                     "signature": m.signature} for m in found.telling],
         "facts": [[name.replace("_", " "), value] for name, value in found.facts.items()],
-        "curves": {"metric": metric, "points": list(log)} if log else None,
+        "curves": {"metric": metric, "points": [entry for entry in log if "weights" not in entry]} if log else None,
         "examples": best_and_worst(judged),
         "by_length": by_length(judged),
         "exposure": exposure(trained, judged),

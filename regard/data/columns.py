@@ -161,11 +161,15 @@ def resemble(left: Sequence[str], right: Sequence[str]) -> bool:
 
 
 def is_tagged(rows: Sequence[tuple[str, str]]) -> bool:
-    """Whether targets are tags: one for each word of the source, more than one a row, of few kinds."""
+    """Whether targets are tags: one for each word of the source, more than one a row, of few kinds.
+
+    Targets most of whose words stand in sources too are texts: with slips taken out, say.
+    """
     counted = [(words(source), words(target)) for source, target in rows]
     equal = [(source, target) for source, target in counted if len(source) == len(target)]
     flaws = max(0.01 * len(rows), float(len(rows) >= FEW))  # which the reader names
     if not rows or len(rows) - len(equal) > flaws or sum(len(target) for _, target in equal) < 1.5 * len(equal):
         return False
     tags = {tag for _, target in equal for tag in target}
-    return len(tags) <= MOST_TAGS and 2 * len(tags) <= len({word for source, _ in equal for word in source})
+    read = {word for source, _ in equal for word in source}
+    return len(tags) <= MOST_TAGS and 2 * len(tags) <= len(read) and 2 * len(tags & read) <= len(tags)

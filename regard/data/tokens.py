@@ -803,15 +803,27 @@ def learn_unigram(texts: Iterable[str], size: int, first: int) -> Unigram:
 
 
 def count_regions(texts: Iterable[str], size: int) -> Counter[str]:
-    """How often each word, number or run of signs occurs, written in byte symbols."""
+    """How often each word, digit or run of signs occurs, written in byte symbols.
+
+    Digits stand alone, and are never merged: a number that was not seen is read and copied like any other.
+    """
     from tokenizers import models
 
     cut = assemble(models.Unigram()).pre_tokenizer.pre_tokenize_str
     regions: Counter[str] = Counter()
     for chunk, count in count_types(map(chunks, texts), size).items():
         for region, _ in cut(" " + chunk) if chunk else ():
-            regions[region] += count
+            for part in digit_by_digit(region):
+                regions[part] += count
     return regions
+
+
+def digit_by_digit(region: str) -> list[str]:
+    """Of a number its digits, and the space before it; anything else as it is. All in byte symbols."""
+    text = bytes(BYTE_OF[symbol] for symbol in region).decode("utf-8")
+    if not text[-1:].isnumeric():
+        return [region]
+    return ["".join(SYMBOLS[byte] for byte in character.encode("utf-8")) for character in text]
 
 
 def repeated_regions(regions: Counter[str]) -> Iterator[str]:

@@ -12,6 +12,7 @@ from regard.models.model import Model
 
 PERFECT = 100.0  # per cent
 ENOUGH = 3  # validations after a perfect one
+DEARER = 1.1  # times the loss of the last weights, beyond which a mean is of weights that do not belong together
 
 
 def snapshot(model: Model) -> Weights:
@@ -56,12 +57,13 @@ class Keeper:
         self.best = kept.best
         self.since_best = kept.since_best
         self.window = deque(kept.window, maxlen=average)
+        self.loss = math.nan  # of the weights that were offered last
 
     @property
     def kept(self) -> Kept:
         return Kept(self.best, self.since_best, tuple(self.window))
 
-    def offer(self, model: Model, step: int, value: float) -> bool:
+    def offer(self, model: Model, step: int, value: float, loss: float = math.nan) -> bool:
         """A validated model; true if it is better than all before.
 
         Of equals the newer is kept, which was trained for longer; but patience counts it as nothing better.
@@ -70,17 +72,21 @@ class Keeper:
         better = before is None or self.worth(value) > before
         if better or self.worth(value) == before:
             self.best = Best(step, value, snapshot(model))
+        self.loss = loss
         self.since_best = 0 if better else self.since_best + 1
         return better
 
-    def prefer(self, model: Model, step: int, value: float, noise: float) -> bool:
+    def prefer(self, model: Model, step: int, value: float, noise: float, loss: float = math.nan) -> bool:
         """The mean, validated; true if it takes the place of the best: unless it is worse by more than the noise.
 
         The best of many validations owes some of its score to chance, above all where few examples judge; a mean owes
-        it nothing (docs/decisions.md has what was measured).
+        it nothing (docs/decisions.md has what was measured). Where it has both a lower score and a higher loss than
+        the last weights, the checkpoints of a short run still differ too much to be averaged.
         """
-        if self.best is not None and not self.worth(value) >= self.worth(self.best.value) - noise:
-            return False
+        if self.best is not None:
+            less = self.worth(value) - self.worth(self.best.value)
+            if not less >= -noise or (less < 0 and loss > DEARER * self.loss):
+                return False
         self.best = Best(step, value, snapshot(model))
         return True
 

@@ -176,11 +176,11 @@ def judge(data: Prepared, model: Model, crew: Crew, step: int, name: str) -> Non
     model.train()
     took = time.monotonic() - started
     crew.stop.ending = took * (LAST + last_scoring(data))
-    metric = deciding(data.config, data.task)
+    metric, loss = deciding(data.config, data.task), found.facts.get("loss", math.nan)
     if name:
-        crew.keep.prefer(model, step, figure(found, metric), noise(found, metric))
+        crew.keep.prefer(model, step, figure(found, metric), noise(found, metric), loss)
     else:
-        crew.keep.offer(model, step, figure(found, metric))
+        crew.keep.offer(model, step, figure(found, metric), loss)
     crew.report.validated(entry(found, step, name, crew.keep.metric), samples(part, found, data.task), crew.keep, took)
 
 

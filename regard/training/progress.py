@@ -193,7 +193,8 @@ class Report:
         if self.bar is None:
             return []
         names = {f"valid_{metric}": metric, "loss": "training loss"}
-        curves = {names[key]: [entry[key] for entry in self.metrics.entries if key in entry] for key in names}
+        entries = [entry for entry in self.metrics.entries if "weights" not in entry]  # a mean is no point of a curve
+        curves = {names[key]: [entry[key] for entry in entries if key in entry] for key in names}
         return [f"{name} {sparkline(values)}" for name, values in curves.items() if len(values) > 1]
 
     def redraw(self, metric: str) -> None:

@@ -253,8 +253,12 @@ def whole_steps(axes: Any) -> None:
 
 
 def line(axes: Any, log: Sequence[dict[str, Any]], key: str, label: str, colour: str) -> None:
-    """What is not a number, or nothing on a scale of logarithms, is left out."""
-    points = [(entry["step"], entry[key]) for entry in log if key in entry and isfinite(entry[key])]
-    points = [(step, value) for step, value in points if value > 0 or not key.endswith("loss")]
+    """What is not a number, or nothing on a scale of logarithms, is left out; a mean of weights stands by itself."""
+    seen = [entry for entry in log if key in entry and isfinite(entry[key])]
+    seen = [entry for entry in seen if entry[key] > 0 or not key.endswith("loss")]
+    points, means = ([(entry["step"], entry[key]) for entry in seen if ("weights" in entry) == mean]
+                     for mean in (False, True))  # fmt: skip
     if points:
         axes.plot(*zip(*points, strict=True), color=colour, label=label, marker="." if len(points) < 30 else "")
+    if means:
+        axes.plot(*zip(*means, strict=True), "D", color=colour, fillstyle="none", label=f"{label}, mean of weights")

@@ -143,6 +143,13 @@ def test_tags(write: Write) -> None:
     assert guess(write("x.tsv", nbsp)).task == "tag"
 
 
+def test_words_that_stand_in_sources_too_are_no_tags(write: Write) -> None:
+    words = ["banana", "tomorrow", "calendar", "harbour", "window", "letter"]
+    rows = [(words[i % 6], words[i * 5 % 6], i) for i in range(100)]
+    text = "".join(f"{one[:place % 5]}{one[place % 5 + 1:]} {other}\t{one} {other}\n" for one, other, place in rows)
+    assert guess(write("x.tsv", text)).task == "transduce"
+
+
 def test_one_bad_line_among_few_tagged_ones_is_left_to_the_reader(write: Write) -> None:
     rows = "".join(
         f"i want {dish} at {hour}\tO O B O B\n" for dish in ("rice", "soup") for hour in ("ten", "six", "two")

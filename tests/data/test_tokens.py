@@ -1,6 +1,7 @@
 """Tokenizers: texts and tampered files in, round trips, places and refusals out."""
 
 import json
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -186,8 +187,18 @@ def test_a_frequent_word_is_one_piece(kind: Kind) -> None:
     # "January" shares no part with another word: the library's unigram trainer by itself would spell it out.
     texts = [f"{day} {month} {year}" for day in range(1, 29) for month in ("January", "May") for year in (1990, 2000)]
     tokenizer = Tokenizer.learn(texts, kind, size=400)
-    assert [tokenizer.token(id) for id in tokenizer.encode("12 January").ids] == ["␣12", "␣January"]
+    assert [tokenizer.token(id) for id in tokenizer.encode("12 January").ids] == ["␣", "1", "2", "␣January"]
     assert tokenizer.size < 7 + 400
+
+
+@pytest.mark.parametrize("kind", SUBWORDS)
+def test_digits_stand_alone(kind: Kind) -> None:
+    """A number that was not seen has no other pieces than one that came often."""
+    texts = [f"over {number}? ٤٢ 4x{number}" for number in (345, 345, 345, 12, 34, 5)] * 9
+    tokenizer = Tokenizer.learn(texts, kind, size=400)
+    assert [tokenizer.token(id) for id in tokenizer.encode("345 over 977").ids] == ["␣", *"345", "␣over", "␣", *"977"]
+    assert [tokenizer.token(id) for id in tokenizer.encode("٢٤").ids] == ["␣", *"٢٤"]
+    assert not [piece for piece in map(tokenizer.token, range(tokenizer.size)) if re.fullmatch(r"[^<]*\d\d[^<]*", piece)]
 
 
 def test_counts_beyond_measure_are_scaled_down(monkeypatch: pytest.MonkeyPatch) -> None:

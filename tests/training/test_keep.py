@@ -113,6 +113,18 @@ def test_a_mean_is_preferred_unless_it_is_clearly_worse(
     assert keep.since_best == 0  # patience is no matter any more
 
 
+@pytest.mark.parametrize(
+    ("value", "loss", "taken"),
+    [(49.0, 0.3, False), (49.0, 0.21, True), (50.0, 0.3, True), (49.0, float("nan"), True)],
+)
+def test_a_mean_that_scores_less_and_has_more_loss_is_not_better_by_chance(
+    model: Model, value: float, loss: float, taken: bool
+) -> None:
+    keep = Keeper("exact", 3)
+    keep.offer(model, 1, 50.0, 0.2)
+    assert keep.prefer(model, 9, value, 2.0, loss) is taken
+
+
 @pytest.mark.parametrize(("average", "checkpoints"), [(0, 5), (3, 1), (3, 0)])
 def test_no_mean_where_none_is_wanted_or_possible(model: Model, average: int, checkpoints: int) -> None:
     keep = Keeper("exact", average)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -300,6 +301,14 @@ def test_curves(log: list[dict[str, float]]) -> None:
     found = BytesIO()
     plot.curves(log, "exact", found)
     assert ElementTree.fromstring(found.getvalue()).tag == SVG
+
+
+def test_a_mean_of_weights_is_no_point_of_the_curve() -> None:
+    log: list[dict[str, Any]] = [{"step": step, "valid_exact": 90.0 + step} for step in range(1, 6)]
+    figure = plot.blank(4, 3)
+    axes = figure.subplots()
+    plot.line(axes, [*log, {"step": 5, "valid_exact": 60.0, "weights": "mean"}], "valid_exact", "exact", "black")
+    assert [[*map(float, drawn.get_ydata())] for drawn in axes.lines] == [[91, 92, 93, 94, 95], [60]]
 
 
 def test_axes_end_where_their_numbers_do() -> None:
