@@ -345,6 +345,8 @@ class Embedding(Section):
     tie_output: bool = False  # the output layer is the target's table
     dropout: Share = 0.0
     token_dropout: Share = 0.0  # how often, in training, a token is not seen at all: its whole vector is dropped
+    ngrams: Annotated[int, Field(ge=1, le=6)] = 1  # runs of up to so many source tokens have vectors too; 1 = none
+    buckets: Annotated[int, Field(ge=2, le=1_000_000)] = 4096  # ngrams: vectors for each length and place of a run
     characters: Positive = 32  # spelled words: width of the vectors of characters
     word_dropout: Share = 0.1  # spelled words: how often, in training, only the characters tell a word
 
@@ -407,6 +409,7 @@ class Train(Section):
     checkpoint_minutes: Annotated[float, Field(gt=0.0)] = 5.0  # … and after so many minutes, which changes no result
     validate_examples: Positive = 500  # decoded at each validation
     patience: Positive | None = None  # validations without a better one before the run ends
+    perfect: Positive | None = None  # validations, the last without a mistake, since the first such before the run ends
     metric: str = "auto"  # decides which weights are best: a score of the task; auto = its first
     average: Annotated[int, Field(ge=0)] = 0  # last checkpoints whose mean is tried at the end; 0 = none
     layer_decay: Annotated[float, Field(gt=0.0, le=1.0)] = 1.0  # learning rate × this for each layer below the top
@@ -480,6 +483,7 @@ class Config(Section):
         check_head(self)
         check_decoder(self)
         check_tying(self)
+        check_ngrams(self)
         check_spelled(self)
         check_sentences(self)
         check_copying(self)
@@ -649,6 +653,16 @@ def check_tying(c: Config) -> None:
         if embedding_width(side) != getattr(side, "width", None):
             refuse("embedding.tie_output", f"the output layer can be the table only at one width; found embeddings "
                    f"of {embedding_width(side)} and states of {getattr(side, 'width', None)}")  # fmt: skip
+
+
+def check_ngrams(c: Config) -> None:
+    """Runs of tokens are seen whole, so only what reads its source at once can be told of them."""
+    if c.embedding.ngrams == 1:
+        c.embedding.refuse_idle(("buckets",), "embedding", "only runs of tokens have them: embedding.ngrams=3")
+    elif c.encoder.kind in ("none", "image"):
+        refuse("embedding.ngrams", "runs of tokens are those of a source, and there is no encoder that reads tokens")
+    elif c.tokens.source == "spelled":
+        refuse("embedding.ngrams", "spelled words are told from the letters in them already")
 
 
 def check_spelled(c: Config) -> None:

@@ -196,6 +196,8 @@ def combinations(draw: st.DrawFn, encoder: str, decoder: str) -> tuple[str, ...]
         words += ["decoder.context=none", "decoder.bridge=zero"]
     tied = encoder not in ("none", "image") and draw(st.integers(0, 3)) == 3
     words += [setting("embedding.tie_source", tied), setting("tokens.shared", tied or encoder == "none")]
+    if encoder not in ("none", "image") and draw(st.booleans()):
+        words += [f"embedding.ngrams={draw(st.integers(2, 4))}", "embedding.buckets=50"]
     return (*words, *(setting(f"embedding.{name}", draw(st.booleans())) for name in ("tie_output", "scale")))
 
 

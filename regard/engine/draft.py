@@ -38,6 +38,7 @@ class Operation(IntEnum):
     HOLD = auto()
     ZERO = auto()
     OFFER = auto()
+    NGRAMS = auto()
 
 
 class Domain(IntEnum):

@@ -19,6 +19,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
 from regard.layers.image import Grid, Patches
+from regard.layers.ngrams import NGrams
 from regard.layers.pointer import Pointer
 from regard.layers.positions import Alibi, Anchored, Learned, Position, Relative, Rotary, Sinusoidal, waves
 from regard.layers.recurrent import Cell, Gru, Loop, Lstm
@@ -38,8 +39,8 @@ PARTS = {
     AttentionDecoder, AttentionEncoder, ConvolutionalDecoder, ConvolutionalEncoder, ConvolutionalLayer, Encoder, Model,
     RecurrentDecoder, RecurrentEncoder, Bridge, Attention, Block, Cell, Dropout, Embedding, FeedForward,
     GatedConvolution, Gru, Loop, Lstm, Output, Alibi, Anchored, Learned, Position, Relative, Rotary, Sinusoidal,
-    Additive, Bilinear, Distance, Mean, Pointer, ReducedRank, Score, nn.Conv1d, nn.Embedding, nn.Identity, nn.LayerNorm,
-    nn.Linear, nn.ModuleList, nn.RMSNorm,
+    Additive, Bilinear, Distance, Mean, NGrams, Pointer, ReducedRank, Score, nn.Conv1d, nn.Embedding, nn.Identity,
+    nn.LayerNorm, nn.Linear, nn.ModuleList, nn.RMSNorm,
 }  # fmt: skip
 
 
@@ -89,6 +90,7 @@ class Lowering:
         if model.prefix or not isinstance(model.source_embedding, Embedding):
             return writer.sheet.register(model.encoder.width, Domain.TOKENS)
         x = self.embedded(writer, model.source_embedding, Domain.TOKENS)
+        x = self.joined(writer, x, model.source_embedding)
         encoder = model.encoder
         x = self.placed(writer, x, encoder.position)
         match encoder:
@@ -109,6 +111,14 @@ class Lowering:
     def embedded(self, writer: Writer, embedding: Embedding, domain: Domain) -> int:
         table = self.draft.table(embedding.table.weight)
         return writer.add(Operation.EMBED, embedding.table.embedding_dim, domain, (), (table,), embedding.scale)
+
+    def joined(self, writer: Writer, x: int, embedding: Embedding) -> int:
+        """Token vectors with those of the runs around them."""
+        ngrams = embedding.ngrams
+        if ngrams is None:
+            return x
+        numbers = (self.draft.table(ngrams.table.weight), ngrams.longest, ngrams.buckets)
+        return writer.like(Operation.NGRAMS, x, writer.sheet.width(x), numbers, embedding.scale)
 
     def placed(self, writer: Writer, x: int, position: Position) -> int:
         """Positions added to embeddings; those that act on scores are left to attention."""

@@ -31,7 +31,7 @@
 namespace {
 
 enum Operation { EMBED, PLACE, LINEAR, NORM, ADD, CAT, SLICE, GLU, MULTIPLY, SELF, CROSS, WITHIN, TURN, CELL, RUN,
-                 MEAN, LAST, NEIGHBOURS, HOLD, ZERO, OFFER };
+                 MEAN, LAST, NEIGHBOURS, HOLD, ZERO, OFFER, NGRAMS };
 enum Activation { NONE, RELU, GELU, SILU, TANH };
 enum LookKind { PRODUCT, ADDITIVE, DISTANCE, UNIFORM };
 enum CellKind { ELMAN, GRU, LSTM };
@@ -478,8 +478,40 @@ struct Machine {  // one worker: registers of its own, weights that all share
       case NEIGHBOURS: neighbours(reading, out, a, i.number[0], width / i.number[0]); break;
       case HOLD: hold(reading, i, a, get(i.b)); break;
       case OFFER: offer(places_of(reading, a)); break;
+      case NGRAMS: ngrams(reading, i, out, a, width); break;
       default: break;
     }
+  }
+
+  // Vectors of tokens with those of the runs around them; regard/layers/ngrams.py has the same, with padding.
+  void ngrams(const Reading& reading, const Instruction& i, float* out, const float* a, int width) {
+    const Table& table = *engine.tables[i.number[0]];
+    const int longest = i.number[1], buckets = i.number[2];
+    Numbers sum(width);
+    for (size_t b = 0; b < reading.length.size(); b++)
+      for (int s = 0; s < reading.length[b]; s++) {
+        const size_t place = size_t(reading.first[b] + s) * width;
+        std::fill(sum.begin(), sum.end(), 0.0f);
+        int window = 0;
+        for (int count = 2; count <= longest; count++)
+          for (int begin = s + 1 - count; begin <= s; begin++, window++) {
+            const float* from = &table.numbers[size_t(bucket(reading, int(b), begin, count, buckets, window)) * width];
+            for (int d = 0; d < width; d++) sum[d] += from[d];
+          }
+        for (int d = 0; d < width; d++) out[place + d] = a[place + d] + sum[d] * i.value;
+      }
+  }
+
+  // The row of a run of tokens; beyond the ends of a source there is padding.
+  static int64_t bucket(const Reading& reading, int source, int begin, int count, int buckets, int window) {
+    constexpr int64_t SPREAD = 1000003, BLEND = 1640531527, BITS = (int64_t(1) << 31) - 1;
+    int64_t hashed = count;
+    for (int s = begin; s < begin + count; s++) {
+      const bool inside = s >= 0 && s < reading.length[source];
+      hashed = ((hashed * SPREAD) ^ ((inside ? reading.ids[reading.first[source] + s] : PAD) + 1)) & BITS;
+    }
+    hashed = ((hashed ^ (hashed >> 15)) * BLEND) & BITS;
+    return (hashed ^ (hashed >> 13)) % buckets + int64_t(window) * buckets;
   }
 
   void across(const float* keys, int count, const Look& look, Held& held) {

@@ -129,7 +129,8 @@ def inputs(c: config.Config, sizes: Sizes, rows: int, device: str) -> tuple[Tens
 def count_parameters(model: Model) -> Counter[str]:
     """Parameters by part; weights that are tied stand where they are first used."""
     found: Counter[str] = Counter()
-    shared = model.source_embedding is model.target_embedding
+    read, written = (getattr(each, "table", None) for each in (model.source_embedding, model.target_embedding))
+    shared = read is not None and read is written
     for name, weight in model.named_parameters():
         label = part(name) or name
         found["source and target embedding" if shared and label == "source embedding" else label] += weight.numel()

@@ -44,6 +44,7 @@ COPY = "decoder copy"
 
 # Where a weight or a module belongs, by its name; the first that fits. Norms stand before the parts they are named for.
 PARTS = (
+    (r"^source_embedding\.ngrams", "source n-grams"),
     (r"^source_embedding", "source embedding"),
     (r"^target_embedding", "target embedding"),
     (r"^output", "output"),

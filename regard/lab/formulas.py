@@ -108,12 +108,20 @@ def parameters(c: config.Config, vocabulary: int) -> Formulas:
             found.setdefault(label, Formula("V·e", vocabulary * width))
     if isinstance(c.encoder, config.Nothing) or c.embedding.tie_source:
         found["source and target embedding"] = found["target embedding"]
+    if c.embedding.ngrams > 1:
+        found["source n-grams"] = ngram_parameters(c)
     for name, side in (("encoder", c.encoder), ("decoder", c.decoder)):
         found |= {f"{name} {label}": formula for label, formula in side_parameters(c, side).items()}
     width = getattr(c.encoder if isinstance(c.decoder, config.Nothing) else c.decoder, "width", 0)
     tied = Formula("V", vocabulary, "The output multiplies by the table of embeddings, which is counted there.")
     found["output"] = tied if c.embedding.tie_output else Formula("d·V + V", (width + 1) * vocabulary)
     return found | bridge_parameters(c) | copy_parameters(c)
+
+
+def ngram_parameters(c: config.Config) -> Formula:
+    """Two runs of two tokens cover a place, three of three, …"""
+    longest, width = c.embedding.ngrams, config.embedding_width(c.encoder) or 0
+    return Formula("(2 + … + n)·b·e", (longest * (longest + 1) // 2 - 1) * c.embedding.buckets * width)
 
 
 def picture_parameters(e: config.ImageEncoder) -> Formula:

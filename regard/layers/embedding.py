@@ -6,23 +6,33 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from regard.layers.ngrams import NGrams
+
 
 class Embedding(nn.Module):
     """A table of vectors, scaled by the square root of their width so that positions do not drown them.
 
-    In training a share of `unseen` tokens has no vector at all.
+    In training a share of `unseen` tokens has no vector at all. With `ngrams`, those of the runs that a token stands in
+    are added to its own.
     """
 
-    def __init__(self, vocabulary: int, width: int, scale: bool, dropout: nn.Module, unseen: float = 0.0) -> None:
+    def __init__(
+        self, vocabulary: int, width: int, scale: bool, dropout: nn.Module, unseen: float = 0.0,
+        ngrams: NGrams | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
         self.table = nn.Embedding(vocabulary, width)
         self.scale = math.sqrt(width) if scale else 1.0
         self.dropout = dropout
         self.unseen = unseen
         nn.init.normal_(self.table.weight, std=1 / math.sqrt(width))
+        self.ngrams = ngrams
 
     def forward(self, ids_BT: Tensor) -> Tensor:
-        vectors_BTD: Tensor = self.dropout(self.table(ids_BT) * self.scale)
+        vectors_BTD: Tensor = self.table(ids_BT)
+        if self.ngrams is not None:
+            vectors_BTD = vectors_BTD + self.ngrams(ids_BT)
+        vectors_BTD = self.dropout(vectors_BTD * self.scale)
         return drop_tokens(vectors_BTD, self.unseen) if self.training else vectors_BTD
 
 

@@ -18,6 +18,7 @@ from regard.layers.dropout import Dropout
 from regard.layers.embedding import Embedding, Output
 from regard.layers.feedforward import FeedForward
 from regard.layers.image import Grid, Patches
+from regard.layers.ngrams import NGrams
 from regard.layers.pointer import Pointer
 from regard.layers.pool import Pool
 from regard.layers.positions import Alibi, Anchored, Learned, Position, Relative, Rotary, Sinusoidal, SinusoidalGrid
@@ -103,8 +104,7 @@ def assemble(c: config.Config, source_size: int, target_size: int, copies: Seque
     elif isinstance(c.encoder, config.ImageEncoder):
         source_embedding = picture(c.encoder)
     else:
-        tied = target_embedding if c.embedding.tie_source else None
-        source_embedding = tied or embedding(c, c.encoder, source_size)
+        source_embedding = read_tokens(c, source_size, target_embedding if c.embedding.tie_source else None)
     made_encoder = encoder(c)
     made_decoder = decoder(c, made_encoder.width)
     width = side_width(c.encoder if made_decoder is None else c.decoder)
@@ -150,6 +150,17 @@ def embedding(c: config.Config, side: config.Section, vocabulary: int) -> Embedd
     width = config.embedding_width(side)
     assert width is not None
     return Embedding(vocabulary, width, c.embedding.scale, Dropout(c.embedding.dropout), c.embedding.token_dropout)
+
+
+def read_tokens(c: config.Config, vocabulary: int, tied: Embedding | None) -> Embedding:
+    """The embedding of a source: the target's own, or with its table, or none of it."""
+    if c.embedding.ngrams == 1:
+        return tied or embedding(c, c.encoder, vocabulary)
+    made = embedding(c, c.encoder, vocabulary)
+    made.ngrams = NGrams(c.embedding.ngrams, c.embedding.buckets, made.table.embedding_dim)
+    if tied is not None:
+        made.table = tied.table
+    return made
 
 
 def spelled_words(c: config.Config, side: config.Section, vocabulary: int) -> Spelled:

@@ -43,6 +43,9 @@ def stacks(c: config.Config, engine: Engine) -> Stacks:
                          "what can be ported has attention on both sides, as the preset transformer")  # fmt: skip
     if c.tokens.source == "spelled":
         raise UsageError(f"tokens.source=spelled: {engine.name} has nothing that reads words through their characters")
+    if c.embedding.ngrams > 1:
+        raise UsageError(f"embedding.ngrams={c.embedding.ngrams}: {engine.name} has no vectors for runs of tokens; a "
+                         "model without them, embedding.ngrams=1, can be ported")  # fmt: skip
     if c.copies:
         raise UsageError(f"decoder.copy=true: {engine.name} has no head that copies from the source; a model without "
                          "one can be ported")  # fmt: skip

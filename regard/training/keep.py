@@ -92,8 +92,18 @@ class Keeper:
 
     def patience(self, most: int) -> int:
         """Validations that may bring nothing better; after a perfect score none can, and a few make it believed."""
-        perfect = self.best is not None and self.sign > 0 and self.best.value >= PERFECT
-        return min(most, ENOUGH) if perfect else most
+        return min(most, ENOUGH) if self.is_perfect else most
+
+    @property
+    def is_perfect(self) -> bool:
+        """Whether the best made no mistake."""
+        return self.best is not None and self.sign > 0 and self.best.value >= PERFECT
+
+    def is_done(self, step: int, validations: int | None) -> bool:
+        """Whether so many validations have passed from the first without a mistake to this one, which made none."""
+        if validations is None or self.best is None or not self.is_perfect:
+            return False
+        return self.best.step == step and self.since_best + 1 >= validations
 
     def worth(self, value: float) -> float:
         """The higher the better; a score that is not a number is worth less than any."""

@@ -130,8 +130,10 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
 
 def may_be_last(t: Train, keep: Keeper, step: int) -> bool:
     """Whether the validation that is due after this step may end the run, patience being at its end."""
-    due = t.patience is not None and step % t.validate_steps == 0
-    return due and keep.since_best + 1 >= keep.patience(t.patience or 0)
+    if step % t.validate_steps:
+        return False
+    patient = t.patience is None or keep.since_best + 1 < keep.patience(t.patience)
+    return not patient or (t.perfect is not None and (t.perfect == 1 or keep.since_best + 2 >= t.perfect))
 
 
 def stand(crew: Crew, step: int, place: Place, bad: int) -> Standing:
@@ -163,6 +165,8 @@ def validate(data: Prepared, model: Model, crew: Crew, step: int, name: str = ""
     since_best = crew.team.told(crew.keep.since_best)
     if patience is not None and since_best >= crew.team.told(crew.keep.patience(patience)):
         return f"{since_best} validations brought nothing better"
+    if not name and crew.team.told(crew.keep.is_done(step, data.config.train.perfect)):
+        return "validations find no mistake any more"
     return None
 
 

@@ -347,7 +347,9 @@ def announcement(ready: Ready, parameters: int, checkpoint: Checkpoint | None, w
     again = f"goes on from step {checkpoint.standing.step:,}: " if checkpoint else ""
     held = len(data.valid.items)
     judged = f"{held:,}" if held <= t.validate_examples else f"{t.validate_examples:,} of {held:,}"
-    ending = f" (or until {t.patience} validations bring nothing better)" if t.patience else ""
+    enough = [f"{t.patience} validations bring nothing better"] if t.patience else []
+    enough += ["validations find no mistake any more"] if t.perfect else []
+    ending = f" (or until {' or '.join(enough)})" if enough else ""
     threads = f"{start.threads} thread{'s' if start.threads > 1 else ''}"
     crowd = f" in each of {world} processes" if world > 1 else ""
     return (f"{again}training {data.config.preset or 'a model'} ({parameters:,} parameters{taken(start, parameters)}) "

@@ -146,7 +146,7 @@ def test_tags(write: Write) -> None:
 def test_words_that_stand_in_sources_too_are_no_tags(write: Write) -> None:
     words = ["banana", "tomorrow", "calendar", "harbour", "window", "letter"]
     rows = [(words[i % 6], words[i * 5 % 6], i) for i in range(100)]
-    text = "".join(f"{one[:place % 5]}{one[place % 5 + 1:]} {other}\t{one} {other}\n" for one, other, place in rows)
+    text = "".join(f"{one[: place % 5]}{one[place % 5 + 1 :]} {other}\t{one} {other}\n" for one, other, place in rows)
     assert guess(write("x.tsv", text)).task == "transduce"
 
 

@@ -40,7 +40,12 @@ COPYING = {  # every way to copy: a preset, and what is said beside it
     "decoder, copying": [],
     "decoder, rotary, copying": ["decoder.position=rotary", "embedding.tie_output=true"],
 }
-KINDS = [*TEXTS, *COPYING]
+JOINING = {  # vectors for runs of source tokens
+    "rnn-attention, runs": ["embedding.ngrams=2", "embedding.buckets=40"],
+    "transformer, runs": ["embedding.ngrams=4", "embedding.buckets=30", "tokens.shared=true",
+                          "embedding.tie_source=true"],
+}  # fmt: skip
+KINDS = [*TEXTS, *COPYING, *JOINING]
 CPU = torch.device("cpu")
 SmallModel = Callable[..., Trained]
 
@@ -60,7 +65,13 @@ def sources(model: Trained, count: int, seed: int = 0, longest: int = 11) -> lis
 
 
 def model_of(small_model: SmallModel, kind: str) -> Trained:
-    """A preset, or one that copies: with larger weights than it starts with, so that it points at some places."""
+    """A preset, one with vectors for runs, which begin at zero; or one that copies: with larger weights than it starts
+    with, so that it points at some places."""
+    if kind in JOINING:
+        trained = small_model(kind.split(",")[0], *JOINING[kind])
+        with torch.no_grad():
+            trained.model.source_embedding.ngrams.table.weight.normal_()  # type: ignore[union-attr]
+        return trained
     if kind not in COPYING:
         return small_model(kind)
     trained = small_model(kind.split(",")[0], "decoder.copy=true", *COPYING[kind])

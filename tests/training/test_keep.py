@@ -69,6 +69,18 @@ def test_little_patience_is_left_after_a_perfect_score(model: Model) -> None:
     assert loss.patience(10) == 10
 
 
+def test_a_run_is_done_when_validations_go_on_to_find_no_mistake(model: Model) -> None:
+    keep = Keeper("exact", 0)
+    done = []
+    for step, value in enumerate((99.0, 100.0, 99.5, 100.0, 100.0), 1):
+        keep.offer(model, step, value)
+        done.append(keep.is_done(step, 3))
+    assert done == [False, False, False, True, True]
+    assert keep.is_done(5, 4)
+    assert not keep.is_done(5, 5)
+    assert not keep.is_done(5, None)
+
+
 def test_of_equals_the_newest_is_kept_but_patience_counts_it(model: Model) -> None:
     keep = Keeper("exact", 0)
     offered = []

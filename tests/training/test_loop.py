@@ -242,6 +242,13 @@ def test_patience(data: Data, scores: Callable[..., Any]) -> None:
     assert same(run.weights(), seen[1])
 
 
+def test_validations_without_a_mistake_end_a_run(data: Data, scores: Callable[..., Any]) -> None:
+    scores(90.0, 100.0, 99.0, 100.0, 100.0)
+    outcome = Run(data("train.steps=20", "train.perfect=3")).go()
+    assert (outcome.step, outcome.best_step) == (8, 8)
+    assert outcome.why == "validations find no mistake any more"
+
+
 def test_minutes(data: Data, scores: Callable[..., Any]) -> None:
     seen = scores(1.0)
     outcome = Run(data("train.minutes=0.000001", "train.steps=50")).go()

@@ -52,7 +52,10 @@ def test_what_was_due_is_done(number: int, tmp_path: Path, monkeypatch: pytest.M
         assert (tmp_path / "broken" / name).read_bytes() == (whole / name).read_bytes()
 
 
-def test_patience_at_its_end_is_saved_before_the_last_scoring(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("word", ["train.patience=1", "train.perfect=2"])
+def test_what_ends_at_a_validation_is_saved_before_the_last_scoring(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, word: str
+) -> None:
     evaluate = Transduce.evaluate
 
     def interrupted(self: Transduce, *given: object, **named: object) -> object:
@@ -60,9 +63,11 @@ def test_patience_at_its_end_is_saved_before_the_last_scoring(tmp_path: Path, mo
             os.kill(os.getpid(), signal.SIGTERM)
         return evaluate(self, *given, **named)  # type: ignore[arg-type]
 
-    words = ("train.patience=1", "train.learning_rate=1e-9", "train.checkpoint_steps=50", "train.average=0")
+    words = (word, "train.learning_rate=1e-9", "train.checkpoint_steps=50", "train.average=0")
     with monkeypatch.context() as patched:
         patched.setattr(Transduce, "evaluate", interrupted)
+        if "perfect" in word:
+            patched.setattr("regard.training.loop.figure", lambda found, metric: 100.0)
         with pytest.raises(Interrupted, match="at step 10"):
             trained(tmp_path / "model", *words)
     assert max(step_of(path) for path in (tmp_path / "model" / "checkpoints").iterdir()) == 10
