@@ -179,13 +179,16 @@ def tokens(case: Case) -> Choice:
     words = [f"tokens.source={source}", f"tokens.target={target}"]
     if {"bpe", "unigram"} & {source, target}:
         fit = next(size for pairs, size in SIZES if facts.pairs <= pairs)
-        letters = 256 + 2 * max(facts.source.alphabet, facts.target.alphabet)  # each is some bytes, to be joined first
+        cut = [side for kind, side in zip((source, target), (facts.source, facts.target), strict=True)
+               if kind in ("bpe", "unigram")]  # fmt: skip
+        letters = 256 + 2 * max(side.alphabet for side in cut)  # each is some bytes, to be joined first
         pieces = max(fit, 500 * math.ceil(min(letters, 4 * fit) / 500))
         words.append(f"tokens.size={pieces}")
         size = case.said.get("tokens", {}).get("size", pieces)
         told = f"{told} of {size:,} pieces" if isinstance(size, int) else told  # the config tells what is wrong with it
     if case.has("tokens", "source", "target"):
-        return Choice(tuple(words))
+        pieces_told = f"{told}, by the number of pairs; --set tokens.size overrules it" if "pieces" in told else ""
+        return Choice(tuple(words), "" if case.has("tokens", "size") else pieces_told)
     counted = " and ".join(f"{side.words:.1f}" for side in (facts.source, facts.target))
     return Choice(tuple(words), f"tokens {told}: {counted} words a text, {facts.source.vocabulary:,} and "
                   f"{facts.target.vocabulary:,} kinds; --tokens overrules it")  # fmt: skip
@@ -406,7 +409,8 @@ LEAST_STEPS = 400
 def duration(case: Case) -> Choice:
     """Minutes and passes; whichever ends first ends a run, and the learning rate comes down with it."""
     steps = f"train.steps={last(case)}"
-    many = f", each pair {passes(case)} times" if LEAST_STEPS < last(case) < config.ENDLESS else ""
+    again = case.facts.pairs < 0.9 * case.facts.lines
+    many = f", each pair {passes(case)} times" if not again and LEAST_STEPS < last(case) < config.ENDLESS else ""
     often = f"at most {last(case):,} steps{many}"
     if case.has("train", "minutes"):
         return Choice((steps,), f"{often}: what follows is learnt by heart; --steps overrules it")
@@ -450,9 +454,11 @@ def limits(case: Case) -> Choice:
     room = min(target, math.ceil(1.5 * case.facts.target.longest * written / max(1.0, case.facts.target.characters)))
     extra = [f"search.length_extra={room}"] if room > config.Search().length_extra else []
     ratio = round(min(twice, max(0.1, twice * written / max(1.0, read))), 1)
-    longest = max(case.longest)
-    why = (f"texts of up to {LONGEST:,} tokens: some may have more, of {longest:,} characters the longest, and are "
-           "left out; --set data.max_source and data.max_target overrule it") if longest > LONGEST else ""  # fmt: skip
+    facts = case.facts
+    longest = max(side.longest * size / max(1.0, side.characters)
+                  for side, size in ((facts.source, read), (facts.target, written)))  # fmt: skip
+    why = (f"texts of up to {LONGEST:,} tokens: the longest have some {longest:,.0f}, and what is longer is left out; "
+           "--set data.max_source and data.max_target overrule it") if longest > LONGEST else ""  # fmt: skip
     return Choice((*words, *extra, *([f"search.length_ratio={ratio}"] if ratio < twice else [])), why)
 
 
@@ -507,7 +513,9 @@ def last(case: Case) -> int:
     """The update after which more would be learnt by heart, about; none where there are more pairs than are counted."""
     if case.facts.lines >= MOST:
         return config.ENDLESS
-    tokens = LEARNT * case.facts.lines * (1 + max(case.lengths))
+    facts = case.facts
+    lines = math.sqrt(facts.pairs * facts.lines)  # what comes again teaches little more
+    tokens = LEARNT * lines * (1 + max(case.lengths))
     warmup = case.said.get("train", {}).get("warmup")
     least = max(LEAST_STEPS, 10 * warmup) if isinstance(warmup, int) else LEAST_STEPS
     return min(config.ENDLESS, max(least, 50 * round(passes(case) * tokens / batch(case) / 50)))

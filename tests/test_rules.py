@@ -111,14 +111,19 @@ def test_every_letter_has_a_piece() -> None:
     syllables = replace(PROSE, alphabet=1100)
     assert rules.tokens(case(PROSE, PROSE, 1000)).words[-1] == "tokens.size=1000"
     assert rules.tokens(case(PROSE, syllables, 1000)).words[-1] == "tokens.size=2500"
+    written = rules.tokens(case(PROSE, replace(syllables, words=1, unspaced=1.0), 1000))
+    assert written.words == ("tokens.source=bpe", "tokens.target=characters", "tokens.size=1000")
     assert "abc" not in rules.tokens(case(PROSE, PROSE, said={"tokens": {"size": "abc"}})).why
     assert "16,000 pieces" in rules.tokens(case(PROSE, PROSE, said={"tokens": {"size": 16_000}})).why
 
 
 def test_what_comes_again_is_gone_through_again() -> None:
     few, many = (Case(replace(case(LETTERS, LETTERS, 12_000).facts, examples=lines)) for lines in (12_000, 100_000))
-    assert rules.last(many) > 2 * rules.last(few)
+    work = [rules.last(each) * rules.batch(each) for each in (few, many)]
+    assert 2 * work[0] < work[1] < 4 * work[0]  # eight times as many lines
     assert many.minutes > few.minutes
+    assert "each pair" in rules.duration(few).why
+    assert "each pair" not in rules.duration(many).why
 
 
 def test_the_score_that_decides_can_be_counted_in_what_is_written() -> None:
@@ -209,8 +214,10 @@ def test_limits_are_those_of_the_tokens_that_there_are() -> None:
 def test_texts_that_may_be_too_long_are_told() -> None:
     made_up = replace(PROSE, characters=5000, longest=6300, words=750, wordiest=800, seldom=0.9)
     found = rules.limits(case(made_up, LETTERS))
-    assert f"data.max_source={rules.LONGEST}" in found.words
-    assert "6,301 characters" in found.line
+    assert f"data.max_source={rules.LONGEST}" in found.words  # letter by letter none is longer, and pieces are fewer
+    assert not found.why
+    longer = rules.limits(case(replace(made_up, longest=20_000, wordiest=3000), LETTERS))
+    assert "the longest have some 7," in longer.line
     assert not rules.limits(case(PROSE, PROSE)).why
 
 

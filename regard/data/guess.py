@@ -83,7 +83,8 @@ class Guess:
 def guess(path: str, columns: Columns = CHOOSE, task: str = "", images: str = "") -> Guess:
     """From some rows of a file: the task, unless it is given, and the columns and tokens for it."""
     if os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path):
-        return Guess(task or "transduce", why=() if task else (line("transduce", "a pipe is read once"),))
+        why = "a pipe is read once, so nothing is chosen from what it brings; a file would be looked at first"
+        return Guess(task or "transduce", why=() if task else (line("transduce", why),))
     try:
         if not all(map(os.path.exists, files_of(path))):
             return Guess(task or "transduce")

@@ -25,6 +25,9 @@ LONG = 4000  # characters of a text, beyond which its letters are known
 SELDOM = 3  # times: a word that came less often has hardly been seen
 PLAIN = 0.9  # of the words of a language hold no digit
 AGAIN = 20  # times on average that a word comes which stands alone, and is one of a few answers
+SYMBOLS, WELL_KNOWN = 200, 50  # kinds of words at most, each seen so often: symbols, however few letters spell them
+FIRST = 200  # characters of a target that tell a form: in longer texts of one language all runs come again
+EVENED = 100  # characters from which on a ratio of lengths evens out by itself
 RUN = 3  # characters whose return in a target counts as copied …
 PAIRS = 2000  # … in so many pairs
 UNSPACED = ("CJK", "HIRAGANA", "KATAKANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")  # no spaces between words
@@ -51,7 +54,8 @@ class Side:
     def is_closed(self) -> bool:
         """Whether words are symbols like letters: about as few kinds, each seen again and again, hardly any new."""
         again = self.words >= 2 or self.often >= AGAIN
-        return again and self.vocabulary <= 3 * self.alphabet and self.seldom <= 0.01
+        few = self.vocabulary <= 3 * self.alphabet or (self.vocabulary <= SYMBOLS and self.often >= WELL_KNOWN)
+        return again and few and self.seldom <= 0.01
 
     @property
     def is_prose(self) -> bool:
@@ -179,16 +183,22 @@ def facts(pairs: int, looked: Sequence[tuple[str, str]], tags: float = 0.0, exam
     some = some[:PAIRS]
     sources, targets = ([pieces(text) for text in side] for side in zip(*some, strict=True))
     filled = [target - targets[number - 1] - targets[(number - 2) % len(some)] for number, target in enumerate(targets)]
-    formal = sum(share(target, targets[number - 1]) for number, target in enumerate(targets)) / len(some)
+    begun = [pieces(text[:FIRST]) for _, text in some]
+    formal = sum(share(target, begun[number - 1]) for number, target in enumerate(begun)) / len(some)
     return Facts(pairs, source.side(), target.side(), known / max(1, written), gain(sources, targets),
                  gain(sources, filled), formal, uneven(some), tags, examples)  # fmt: skip
 
 
 def uneven(pairs: Sequence[tuple[str, str]]) -> float:
-    """The deviation of the ratio of lengths, in logarithms: small where letters follow letters one by one."""
+    """The deviation of the ratio of lengths, in logarithms: small where letters follow letters one by one.
+
+    Of long texts it is small whatever they are, as that of a sum of many parts: there it counts for more.
+    """
+    length = sum(len(target) for _, target in pairs) / len(pairs)
     ratios = sorted(math.log((1 + len(target)) / (1 + len(source))) for source, target in pairs)
     usual = ratios[len(ratios) // 2]
-    return 1.4826 * sorted(abs(ratio - usual) for ratio in ratios)[len(ratios) // 2]  # by medians, as of a bell
+    spread = 1.4826 * sorted(abs(ratio - usual) for ratio in ratios)[len(ratios) // 2]  # by medians, as of a bell
+    return spread * max(1.0, math.sqrt(length / EVENED))
 
 
 def copied(pairs: Sequence[tuple[str, str]]) -> float:

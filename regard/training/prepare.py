@@ -390,6 +390,7 @@ def left_out(side: Side, kept: int, c: config.Config, bad: int = 0) -> list[str]
     target = "" if c.task in config.BY_SOURCE else f" or data.max_target={c.data.max_target}"
     path, bounds = side.table.path, f"data.max_source={c.data.max_source}{target} tokens"
     if not kept:
-        raise DataError(f"{path}: all {len(side)} examples are longer than {bounds}")
+        raise DataError(f"{path}: all {len(side)} examples are longer than {bounds}; --set data.max_source=N lets more "
+                        "in, at the cost of memory and time")  # fmt: skip
     dropped = len(side) - kept - bad
     return [f"warning: {path}: {dropped} examples left out: longer than {bounds}"] if dropped else []

@@ -157,6 +157,9 @@ def changed(tree: Tree, name: str, value: Any, said: Tree) -> Tree:
             return each_side(tree, said, "width", lambda side: scaled(side, value))
         case "layers":
             return each_side(tree, said, "layers", lambda side: {**side, "layers": side["layers"] + value})
+    embedding = tree["embedding"]
+    if embedding.get("dropout") and "dropout" not in section(said, "embedding"):  # goes along with that of the sides
+        tree = {**tree, "embedding": {**embedding, "dropout": value}}
     return each_side(tree, said, "dropout", lambda side: {**side, "dropout": value})
 
 

@@ -1,6 +1,7 @@
 """Small files whose numbers can be counted by hand, and the kinds of data that the rules tell apart by them."""
 
 import os
+import random
 import unicodedata
 from collections.abc import Callable
 from pathlib import Path
@@ -141,3 +142,27 @@ def test_what_can_not_be_read_is_left_to_the_reader(write: Write, tmp_path: Path
     assert measured(write("bad.tsv", "".join(f"a{i}\tb\nc\nd{i}\te\n" for i in range(30)))).pairs == 60
     os.mkfifo(tmp_path / "pipe")
     assert measure.measure(str(tmp_path / "pipe"), CHOOSE) is None
+
+
+def test_symbols_may_be_spelled_with_few_letters() -> None:
+    codes = [f"{a}{b}" for a in ".-x" for b in ".-x" for _ in range(4)]  # 9 kinds, of 3 letters
+    morse = facts(200, [(f"w{i}", " ".join(codes[(i + j) % 36] for j in range(5))) for i in range(200)])
+    assert morse.target.is_closed
+    numbers = facts(300, [(f"w{i}", " ".join(str((i * 7 + j * 13) % 100) for j in range(20))) for i in range(300)])
+    assert (numbers.target.vocabulary, numbers.target.alphabet) == (100, 11)
+    assert numbers.target.is_closed
+    years = facts(300, [(f"w{i}", f"{1000 + i} {1300 - i}") for i in range(300)])
+    assert not years.target.is_closed
+
+
+def test_texts_do_not_become_forms_or_even_by_being_long() -> None:
+    words = "the a dog cat man woman sits runs stands on in near with red blue green old young street park".split()
+    draw = random.Random(0)
+
+    def text(length: int) -> str:
+        return " ".join(draw.choice(words) for _ in range(length))
+
+    short = facts(200, [(text(draw.randint(8, 16)), text(draw.randint(8, 16))) for _ in range(200)])
+    long = facts(200, [(text(draw.randint(110, 130)), text(draw.randint(110, 130))) for _ in range(200)])
+    assert long.formal < short.formal + 0.4  # few words, so that chance alone is much
+    assert long.uneven > 0.06

@@ -22,7 +22,8 @@ PORTION = 10_000  # texts at a time, so that memory grows little with the file
 KNOWN = 5  # times that a run must have been seen to speak for a side
 APART = 0.97  # of the texts are found on their own side
 SURE, DENSE = 8.0, 0.4  # log odds of a text that belongs elsewhere: altogether, and for each of its runs
-FEW = 0.02  # of the pairs: more are no slips but the nature of the data
+FEW = 0.02  # of the pairs: more are no slips but the nature of the data …
+LESS = 0.4  # … unless both halves say that they were swapped, up to where none knows which are the wrong ones
 OFTEN = 0.2  # of the pairs, copied: a task whose outputs repeat inputs
 FACTOR, DEVIATIONS, CHARACTERS = 3.0, 6.0, 10  # by how much a length must be out of proportion
 
@@ -101,12 +102,15 @@ def runs(texts: Sequence[str]) -> list[tuple[NDArray[np.int32], Numbers]]:
 
 def misplaced(sight: Sight) -> Iterator[Finding | None]:
     """Pairs the wrong way round, and pairs with both texts of one side."""
-    sources = ["\t".join(example.source) for example in sight.examples]
-    source, target = belonging(sources, [example.target or "" for example in sight.examples])
+    pairs = [("\t".join(example.source), example.target or "") for example in sight.examples]
+    own = np.array([is_copy(example) for example in sight.examples])
+    source, target = belonging(*zip(*pairs, strict=True))
+    swapped = source.like_target & target.like_source & ~own
+    if swapped.any():  # what is usual is counted again without them
+        pairs = [pair[::-1] if turned else pair for pair, turned in zip(pairs, swapped.tolist(), strict=True)]
+        source, target = belonging(*zip(*pairs, strict=True))
     if min((source.total > 0).mean(), (target.total < 0).mean()) < APART:
         return
-    own = np.array([is_copy(example) for example in sight.examples])
-    swapped = source.like_target & target.like_source & ~own
     foreign_target = target.like_source & ~swapped & ~own
     foreign_source = source.like_target & ~swapped & ~own
     for kind, found, said, cure in (
@@ -118,7 +122,7 @@ def misplaced(sight: Sight) -> Iterator[Finding | None]:
          "leave it out, or write its source"),
     ):  # fmt: skip
         hits = [sight.examples[number] for number in np.flatnonzero(found).tolist()]
-        if len(hits) <= FEW * len(sight):
+        if len(hits) <= (LESS if kind == "swapped" else FEW) * len(sight):
             yield made(kind, "trouble" if kind == "swapped" else "doubt", hits, sight, said, cure)
 
 

@@ -132,7 +132,7 @@ def refuse_test(asked: Asked, c: Config) -> None:
 def settled(asked: Asked) -> tuple[list[str], Why]:
     """The words that all runs are configured with, and what was guessed and chosen for the file."""
     words = [*named_task(asked), *asked.words]
-    common = [word for word in words if word.startswith(OF_DATA)]
+    common = [word for word in words if word.startswith((*OF_DATA, "train.minutes="))]  # letters want more time
     ground = configured(asked.data, None, None, common)
     task = f"task={ground.config.task}"
     made = [resolved(asked.data, preset, [task, *common]) for preset in asked.presets]  # can it do the task at all?

@@ -41,6 +41,16 @@ def test_swapped() -> None:
     assert (found.kind, found.level, found.lines) == ("swapped", "trouble", (18,))
 
 
+@pytest.mark.parametrize("share", [0.05, 0.2])
+def test_many_that_are_swapped_are_all_found(share: float) -> None:
+    rows, draw = pairs(400), random.Random(1)
+    turned = sorted(draw.sample(range(400), round(share * 400)))
+    for number in turned:
+        rows[number] = rows[number][::-1]
+    found = only(list(find_sides(sight(rows))))
+    assert (found.kind, found.count) == ("swapped", len(turned))
+
+
 @pytest.mark.parametrize(("side", "kind"), [(0, "source on the wrong side"), (1, "target on the wrong side")])
 def test_both_texts_of_one_side(side: int, kind: str) -> None:
     rows, others = pairs(200), pairs(1, seed=9)[0]
