@@ -464,6 +464,7 @@ def limits(case: Case) -> Choice:
 
 UPDATES = 60  # in a pass over the data, if a batch then has some hundred tokens: of few examples each is learnt often
 VALIDATIONS = 25  # in a run, about; the mean of the last five checkpoints is then of its last fifth
+PERFECT = 5  # validations, from the first without a mistake on, that end a run; as many are averaged
 LONGEST_WARMUP = 800  # steps
 
 
@@ -478,7 +479,9 @@ def learning(case: Case, chosen: Size | None) -> Choice:
     blocks = ["train.optimizer=muon", *([f"train.warmup={warmup}"] if warmup > 100 else [])]
     words = (*(blocks if body.preset == "transformer" else []), f"train.learning_rate={rate}",
              f"train.tokens_per_batch={batch(case)}", "train.label_smoothing=0.1", f"train.validate_steps={every}",
-             f"train.checkpoint_steps={every}", "train.average=5", "search.beam=5", *judging(case))  # fmt: skip
+             f"train.checkpoint_steps={every}", "train.average=5",
+             *([] if case.has("train", "steps") else [f"train.perfect={PERFECT}"]), "search.beam=5",
+             *judging(case))  # fmt: skip
     left = ", ".join(word for word in words if not is_said(word, case.said))
     return Choice(words, left and f"{left}: usual for such a body and so many pairs; --set overrules each")
 
@@ -506,7 +509,7 @@ def batch(case: Case) -> int:
 
 
 def passes(case: Case) -> int:
-    return MORE_PASSES if is_worded(case) and case.facts.pairs >= PLENTY else PASSES
+    return MORE_PASSES if case.facts.pairs >= (PLENTY if is_worded(case) else MANY) else PASSES
 
 
 def last(case: Case) -> int:

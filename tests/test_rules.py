@@ -335,6 +335,13 @@ def test_a_run_is_looked_at_some_twenty_times_and_a_transformer_warms_up() -> No
     assert 50 <= int(short["train.validate_steps"]) <= 100
 
 
+def test_a_run_ends_where_no_mistake_is_left_unless_its_steps_were_said(dates: str) -> None:
+    chosen = configured(dates, None, None, ["train.minutes=2"]).config.train
+    assert chosen.perfect == chosen.average == rules.PERFECT
+    assert configured(dates, None, None, ["train.steps=2000"]).config.train.perfect is None
+    assert configured(dates, None, None, ["train.perfect=2"]).config.train.perfect == 2
+
+
 # ── one config ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
