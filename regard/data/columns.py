@@ -4,7 +4,9 @@ A column that carries no text is set aside, unless fewer than two would be left.
 V;PST, V PST 3 SG, pos=V,tense=PST or PLURAL, beside words that they say something about.
 """
 
+import math
 import re
+import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -20,6 +22,9 @@ MOST_CLASSES = 20  # kinds of numbers that may be classes, such as ratings; more
 WORDS = 3  # in a text, on average, from which on it is no word or two
 ALIKE = 0.1  # of a form that stands in its lemma, beyond chance
 ECHOED = 0.1  # of the rows; where more have a word of one column in another, the one tells of the other
+MANY_KINDS = 0.25  # of the cells of a source and of its target are different from all before them …
+FOLLOWS = 0.5  # … and their lengths go together as much as that: those of a name and a text do not
+HARDLY = 0.95  # of the cells are the same where a column carries nothing
 ALL_OTHERS = 0.9  # of the cells of a template are unlike any other …
 FORMS = 0.05  # … have so few forms, for each cell …
 IDS = 0.5  # … and so many different numbers: those of a task are of fewer kinds
@@ -70,12 +75,27 @@ def emptiness(name: str, table: Table) -> str:
     cells, others = table[name], [cells for other, cells in table.items() if other != name]
     if len(cells) < FEW:
         return ""
-    if len({*cells[1:]}) == 1:  # the first may be a header that is not known as one
-        asked = cells[-1].endswith(ASKING) or any(is_tagged([*zip(other, cells, strict=True)]) for other in others)
-        return "" if asked else "never changes"
+    (usual, often), *_ = Counter(cells[1:]).most_common(1)  # the first may be a header that is not known as one
+    if often >= HARDLY * (len(cells) - 1):
+        asked = usual.endswith(ASKING) or any(is_tagged([*zip(other, cells, strict=True)]) for other in others)
+        return "" if asked else "never changes" if often == len(cells) - 1 else "hardly changes"
     if are_numbers(cells):
-        return "" if are_classes(cells) else "holds numbers"
+        return "" if are_classes(cells) and not are_pairs(others) else "holds numbers"
     return "holds one text with other numbers and names" if is_template(cells, others) else ""
+
+
+def are_pairs(columns: Sequence[Sequence[str]]) -> bool:
+    """Whether two columns are source and target: of many kinds, the longer one the other, but in other words.
+
+    A third that tells something about such a pair is no target: how often it was seen, its language, where it is from.
+    """
+    if len(columns) != 2 or min(len(set(cells)) for cells in columns) < max(FEW, MANY_KINDS * len(columns[0])):
+        return False
+    left, right = columns
+    lengths = [[math.log1p(len(cell)) for cell in cells] for cells in columns]
+    if is_echoed(left, [right]) or min(len(set(each)) for each in lengths) < 2:
+        return False
+    return statistics.correlation(*lengths) >= FOLLOWS
 
 
 def are_answers(numbers: Sequence[str], asked: Sequence[str]) -> bool:
@@ -116,9 +136,15 @@ def holds_tags(name: str, table: Table, last: bool) -> bool:
     cells, others = table[name], [cells for other, cells in table.items() if other != name]
     if is_bundled(cells):
         return True
-    if not are_symbols(cells) or not all(map(are_words, others)) or is_echoed(cells, others):
+    if not are_symbols(cells) or is_echoed(cells, others):
+        return False
+    if last and are_pairs(others):
+        return True
+    if not all(map(are_words, others)):
         return False
     if any(is_tagged([*zip(other, cells, strict=True)]) or resemble(cells, other) for other in others):
+        return False
+    if 2 * len(set(cells)) > len(cells):
         return False
     if last:
         return are_spelled_as_tags(cells) and resemble(others[0], others[-1])

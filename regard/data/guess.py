@@ -30,7 +30,7 @@ from regard.data.columns import (
     without_text,
     words,
 )
-from regard.data.header import ASIDE_NAMES, HEADER_NAMES, TARGET_NAMES, cleaned
+from regard.data.header import ASIDE_NAMES, HEADER_NAMES, LABEL_NAMES, SOURCE_NAMES, TARGET_NAMES, cleaned
 from regard.data.images import is_there, looks_like_image
 from regard.data.read import (
     CHOOSE,
@@ -218,7 +218,10 @@ def choose(found: Sample, folder: str, columns: Columns, task: str, images: str)
     worded = [name for name in free if name not in tags] or free
     target, reason = (target, "") if target else likely_target(found, source, worded, task, free[-1])
     if not source:
-        source, more = likely_source(found, [name for name in free if name != target], target, folder, images)
+        others = [name for name in free if name != target]
+        if target in named_targets(found, free):  # labels beside a text that is to be written tell of the same row
+            others = [name for name in others if name.lower() not in LABEL_NAMES] or others
+        source, more = likely_source(found, others, target, folder, images)
         reason = reason or more
     if not source:
         return None
@@ -274,14 +277,23 @@ def label(names: Sequence[str], asked: str) -> str | None:
 
 
 def named_targets(found: Sample, free: list[str]) -> list[str]:
-    return [name for name in free if found.headed and name.lower() in TARGET_NAMES]
+    """The columns with names for targets; not those for labels, where texts to be written are named too."""
+    named = [name for name in free if found.headed and name.lower() in TARGET_NAMES]
+    return [name for name in named if name.lower() not in LABEL_NAMES] or named
+
+
+def named_sources(found: Sample, free: list[str]) -> list[str]:
+    return [name for name in free if found.headed and name.lower() in SOURCE_NAMES]
 
 
 def likely_target(found: Sample, source: Sequence[str], free: list[str], task: str, last: str) -> tuple[str, str]:
-    """The column with a name for targets, the one with tags of the first, or the last."""
-    named = named_targets(found, free)
+    """The column with a name for targets, the one with tags of the first, or the last without a name for sources."""
+    named, sources = named_targets(found, free), named_sources(found, free)
     if len(named) == 1:
         return named[0], "the name tells the target"
+    others = [name for name in free if name not in sources and not names_pictures(cells_of(found, name), "")]
+    if not source and last in sources and others:
+        return (named or others)[-1], "the names of the others tell sources"
     if task in ("", "tag") and not source and len(free) > 2 and is_tagged(pairs(found, free[0], free[1])):
         return free[1], f"column {escape(free[1])} holds as many tags as column {escape(free[0])} has words"
     if free[-1] != last:

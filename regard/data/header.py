@@ -9,13 +9,13 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-TARGET_NAMES = ["target", "output", "form", "label", "labels", "answer", "response", "phonemes", "caption", "intent",
-                "sentiment", "category"]  # fmt: skip
-SOURCE_NAMES = ["source", "input", "lemma", "text", "sentence", "question", "prompt", "word", "tags", "image",
+LABEL_NAMES = ["label", "labels", "intent", "sentiment", "category"]  # of targets that are one of few
+TARGET_NAMES = ["target", "output", "form", "answer", "response", "phonemes", "caption", "tgt", "trg", "translation",
+                "summary", "highlights", "query", "sql", "completion", *LABEL_NAMES]  # fmt: skip
+SOURCE_NAMES = ["source", "src", "input", "lemma", "text", "sentence", "question", "prompt", "word", "tags", "image",
                 "picture", "premise", "hypothesis", "sentence1", "sentence2", "review", "comment"]  # fmt: skip
 ASIDE_NAMES = ["split", "index", "id"]  # columns about a row, no part of what is learnt
-HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, *ASIDE_NAMES, "src", "tgt", "trg", "features", "tokens", "context",
-                "translation"}  # fmt: skip
+HEADER_NAMES = {*SOURCE_NAMES, *TARGET_NAMES, *ASIDE_NAMES, "features", "tokens", "context"}
 
 SPOKEN = """
     afrikaans albanian amharic arabic armenian azerbaijani basque belarusian bengali bosnian breton bulgarian burmese

@@ -26,6 +26,8 @@ SELDOM = 3  # times: a word that came less often has hardly been seen
 PLAIN = 0.9  # of the words of a language hold no digit
 AGAIN = 20  # times on average that a word comes which stands alone, and is one of a few answers
 SYMBOLS, WELL_KNOWN = 200, 50  # kinds of words at most, each seen so often: symbols, however few letters spell them
+PARTED = 3  # characters of a word with its space, where it is rather a letter
+NARROW = 0.1  # of such letters may have hardly come
 FIRST = 200  # characters of a target that tell a form: in longer texts of one language all runs come again
 EVENED = 100  # characters from which on a ratio of lengths evens out by itself
 RUN = 3  # characters whose return in a target counts as copied …
@@ -55,17 +57,23 @@ class Side:
         """Whether words are symbols like letters: about as few kinds, each seen again and again, hardly any new."""
         again = self.words >= 2 or self.often >= AGAIN
         few = self.vocabulary <= 3 * self.alphabet or (self.vocabulary <= SYMBOLS and self.often >= WELL_KNOWN)
-        return again and few and self.seldom <= 0.01
+        return self.is_parted or (again and few and self.seldom <= 0.01)
+
+    @property
+    def is_parted(self) -> bool:
+        """Whether spaces part letters, some of them with marks: sounds, or signs; rare ones are rare as letters too."""
+        return self.words >= 2 and self.characters < PARTED * self.words and self.seldom <= NARROW
 
     @property
     def is_prose(self) -> bool:
         """Whether texts are sentences, long enough that their letters would be too many."""
-        return self.words >= 4 and self.characters >= (20 if self.plain >= PLAIN else 30)
+        long = self.characters >= (20 if self.plain >= PLAIN else 30)
+        return self.words >= 4 and self.characters >= PARTED * self.words and long
 
     @property
     def is_phrase(self) -> bool:
         """Whether texts are a few words, as a language has them: they come again, and hardly one holds a digit."""
-        return self.words >= 3 and self.is_language
+        return self.words >= 3 and self.characters >= PARTED * self.words and self.is_language
 
     @property
     def is_language(self) -> bool:
@@ -85,7 +93,7 @@ class Facts:
     pairs: int  # different ones
     source: Side
     target: Side
-    alike: float  # of the target's characters, the share of those that sources have too
+    alike: float  # how much of what is written on both sides is in the same letters, each as often as it comes
     copied: float  # of the target's runs of characters, how many stand in their own source beyond chance
     own: float = 0.0  # the same, of those that two other targets have not: what is filled into a form
     formal: float = 0.0  # of the target's runs of characters, how many another target has too
@@ -97,6 +105,11 @@ class Facts:
     def lines(self) -> int:
         """Examples that are gone through in a pass."""
         return max(self.pairs, self.examples)
+
+    @property
+    def worth(self) -> float:
+        """Examples that teach about as much as these: what comes again teaches little more."""
+        return math.sqrt(self.pairs * self.lines)
 
 
 @dataclass
@@ -176,8 +189,6 @@ def facts(pairs: int, looked: Sequence[tuple[str, str]], tags: float = 0.0, exam
     for left, right in looked:
         source.add(left)
         target.add(right)
-    known = sum(often for letter, often in target.letters.items() if letter in source.letters and not letter.isspace())
-    written = sum(often for letter, often in target.letters.items() if not letter.isspace())
     some = sorted({*looked})
     random.Random(0).shuffle(some)  # whatever the order in the file; and neighbours are no more alike than others
     some = some[:PAIRS]
@@ -185,8 +196,17 @@ def facts(pairs: int, looked: Sequence[tuple[str, str]], tags: float = 0.0, exam
     filled = [target - targets[number - 1] - targets[(number - 2) % len(some)] for number, target in enumerate(targets)]
     begun = [pieces(text[:FIRST]) for _, text in some]
     formal = sum(share(target, begun[number - 1]) for number, target in enumerate(begun)) / len(some)
-    return Facts(pairs, source.side(), target.side(), known / max(1, written), gain(sources, targets),
+    return Facts(pairs, source.side(), target.side(), alike(source.letters, target.letters), gain(sources, targets),
                  gain(sources, filled), formal, uneven(some), tags, examples)  # fmt: skip
+
+
+def alike(left: Counter[str], right: Counter[str]) -> float:
+    """The share of letters that two sides have in common: a name in another script now and then does not count."""
+    shares = []
+    for letters in (left, right):
+        seen = {letter: often for letter, often in letters.items() if not letter.isspace()}
+        shares.append({letter: often / sum(seen.values()) for letter, often in seen.items()})
+    return sum(min(often, shares[1].get(letter, 0.0)) for letter, often in shares[0].items())
 
 
 def uneven(pairs: Sequence[tuple[str, str]]) -> float:
