@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import get_args
 
 from regard import config
-from regard.data.guess import Guess, guess, guessed_words, refuse_pictures
+from regard.data.guess import Guess, guess, guessed_words, refuse_parted, refuse_pictures
 from regard.data.measure import MOST, Facts, Side, facts_of, measure
 from regard.data.read import Columns, Example
 from regard.errors import ConfigError
@@ -601,6 +601,7 @@ def configured(
     columns = Columns(asked.source, asked.target)
     found = guess(path, columns, task, asked.images)
     refuse_pictures(path, found, task)
+    refuse_parted(path, found, task)
     settled = "tokens" in said or "source" in ground.get("tokens", {}) or resolve is not None
     guessed = [*guessed_words(found, said.get("data", {}), not task, bool(found.tokens) and not settled)]
     tags = tuple(asked.tags or found.tags)

@@ -92,6 +92,19 @@ def test_letters_that_follow_letters_are_letters_if_there_is_time() -> None:
     assert case(LETTERS, SYMBOLS, uneven=0.03).kinds == ("characters", "words")
 
 
+def test_what_is_copied_is_cut_alike_on_both_sides() -> None:
+    commands = replace(PROSE, vocabulary=120, seldom=0.0)
+    assert case(commands, PROSE, copied=0.4).kinds == ("bpe", "bpe")
+    assert case(commands, PROSE, copied=0.1).kinds == ("words", "bpe")
+    assert case(commands, PROSE, copied=0.4, said={"decoder": {"copy": False}}).kinds == ("words", "bpe")
+
+
+def test_signs_that_spaces_part_are_judged_by_letters() -> None:
+    couplet = replace(CHINESE, characters=14, words=7, vocabulary=3000, seldom=0.05, unspaced=1.0)
+    assert case(couplet, couplet).kinds == ("words", "words")
+    assert rules.judging(case(couplet, couplet)) == ["train.metric=chrf"]
+
+
 def test_symbols_stay_symbols_where_they_are_only_changed() -> None:
     assert case(SYMBOLS, SYMBOLS, copied=0.8, uneven=0.03).kinds == ("words", "words")
 
@@ -275,6 +288,14 @@ def test_a_transformer_needs_data_and_time() -> None:
     assert chosen(30_000, 1) == ("rnn-attention", 256)
     assert chosen(30_000, 20) == ("transformer", 128)
     assert chosen(30_000, 600) == ("transformer", 256)
+
+
+def test_what_comes_again_does_not_keep_a_transformer_away() -> None:
+    def chosen(pairs: int, lines: int) -> str:
+        facts = replace(case(LETTERS, LETTERS, pairs).facts, examples=lines)
+        return rules.size(Case(facts)).preset
+
+    assert (chosen(6000, 6000), chosen(6000, 20_000)) == ("transformer", "transformer")
 
 
 def test_few_sentences_are_for_a_transformer_if_they_are_copied_from() -> None:

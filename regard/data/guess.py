@@ -46,7 +46,7 @@ from regard.data.read import (
     sample,
     taken_header,
 )
-from regard.errors import ConfigError, RegardError
+from regard.errors import ConfigError, DataError, RegardError
 
 MOST_LABELS = 100  # kinds of labels …
 LONGEST_LABEL = 60  # … their characters …
@@ -73,6 +73,7 @@ class Guess:
     why_tokens: str = ""
     longest: int = 0  # tokens of a source, where the usual limit would leave texts out
     pictured: bool = False  # whether the source holds pictures, which only captions are learnt from
+    parted: str = ""  # how a file that seems to be running text holds pairs after all, and what makes columns of them
 
     def asked(self, columns: Columns) -> Columns:
         """What `read` is to be asked for, where these columns were asked for before."""
@@ -105,7 +106,10 @@ def guess_table(found: Sample, folder: str, columns: Columns, task: str, images:
     if not task and not asked and len(found.names) == 1 and found.rows and not found.hint:
         what = "the file is running text" if found.kind == "text" else "there is one column"
         why_tokens = line_of_tokens("characters", what)
-        return Guess("generate", tokens="characters", why=(line("generate", what),), why_tokens=why_tokens)
+        cure = parted([row[0] for row in found.rows])
+        doubt = (f"warning: this looks like pairs, and is refused as text: {cure}",) if cure else ()
+        return Guess("generate", tokens="characters", why=(line("generate", what), *doubt), why_tokens=why_tokens,
+                     parted=cure)  # fmt: skip
     chosen = choose(found, folder, columns, task, images)
     if chosen is None or not found.rows:
         return Guess(task or "transduce")
@@ -142,6 +146,22 @@ def line(task: str, reason: str) -> str:
 
 def line_of_tokens(tokens: str, reason: str) -> str:
     return f"tokens {tokens}: {reason}; --tokens overrules it"
+
+
+PARTED = (" ||| ", " OUT: ", " -> ", " => ", "  ", " = ", "=")  # what else stands between source and target
+FEWEST_LINES = 10
+
+
+def parted(lines: Sequence[str]) -> str:
+    """What makes two columns of lines that have none, but one mark in nearly each, or are a JSON array of objects."""
+    start = "".join(lines[:2]).replace(" ", "")
+    if start.startswith("[{"):
+        return "it is a JSON array; `jq -c '.[]'` makes a .jsonl of it, one object a line"
+    for mark in PARTED if len(lines) >= FEWEST_LINES else ():
+        once = sum(len(halves := [*filter(None, line.strip().split(mark))]) == 2 and all(halves) for line in lines)
+        if once >= NEARLY_ALL * len(lines):
+            return f"nearly every line holds {quote(mark)} once; a tab in its place makes two columns, for a name that ends in .tsv"
+    return ""
 
 
 # ── pictures and their header ────────────────────────────────────────────────────────────────────────────────────────
@@ -458,6 +478,13 @@ def refuse_pictures(path: str, found: Guess, task: str) -> None:
     if found.pictured and task not in ("", "caption"):
         raise ConfigError(f"{escape(path)}: the source holds pictures, and the task {task} reads text: it would learn "
                           "from their paths alone; say --task caption, which writes labels too")  # fmt: skip
+
+
+def refuse_parted(path: str, found: Guess, task: str) -> None:
+    """A file that holds pairs in another form would be learnt as running text, and nobody would notice."""
+    if found.parted and not task:
+        raise DataError(f"{escape(path)}: this looks like pairs: {found.parted}; or say --task generate, which learns to "
+                        "write such lines")  # fmt: skip
 
 
 def guessed_words(found: Guess, data: config.Tree, open_task: bool, open_tokens: bool) -> Iterator[str]:

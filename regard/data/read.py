@@ -641,6 +641,11 @@ def taken_header(names: Sequence[str], chosen: Sequence[str], has_target: bool =
 
 
 def _undecided(plan: _Plan, labels: list[str], shown: list[str]) -> DataError:
+    if len(labels) == 1 and plan.kind == "jsonl":
+        return DataError(
+            f"{escape(plan.sources[0].path)}: found 1 key, expected 2: {listed(shown)}\n"
+            f"if there is an object in it, `jq -c '.{escape(labels[0])}'` makes its keys those of the line"
+        )
     target = next((label for label in labels if label.lower() in TARGET_NAMES), labels[-1])
     texts = [label for label in labels if label != target and label.lower() not in ASIDE_NAMES]
     source = ",".join(map(escape, texts[:3])) or "1"

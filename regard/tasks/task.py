@@ -208,6 +208,9 @@ class Task(Protocol):
     def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]: ...  # of an answer, one for each place foreseen
 
 
+MOST = 2**24  # places of all sources that places of targets look at side by side, in a run
+
+
 class Exact:
     """What is right where a task does not say otherwise: the target as it stands."""
 
@@ -216,8 +219,9 @@ class Exact:
 
 
 def runs(items: Sequence[Item], size: int) -> Iterator[list[int]]:
-    """Item numbers in runs of `size`, similar source lengths together."""
+    """Item numbers in runs of `size`, similar source lengths together; of long ones fewer, for attention is squares."""
     order = sorted(range(len(items)), key=lambda i: len(items[i].source))
-    for run in cut(order, [1] * len(items), size):
+    squares = [max(len(item.source), len(item.target)) ** 2 for item in items]
+    for run in cut(order, [max(1, -(-square * size // MOST)) for square in squares], size):
         go_on()  # what is read and not searched stops between two runs
         yield run

@@ -69,6 +69,7 @@ class Standing:
     bad: int = 0  # steps in a row that were not numbers
     best_step: int | None = None
     best_value: float | None = None  # none = not a number
+    best_loss: float | None = None
     since_best: int = 0
     window: tuple[int, ...] = ()  # steps whose weights wait to be averaged
     seconds: float = 0.0
@@ -317,7 +318,8 @@ def kept_of(standing: Standing, tensors: dict[str, Weights], shapes: Shapes) -> 
     best = None
     if standing.best_step is not None:
         value = float("nan") if standing.best_value is None else standing.best_value
-        best = Best(standing.best_step, value, tensors["best.safetensors"])
+        loss = float("nan") if standing.best_loss is None else standing.best_loss
+        best = Best(standing.best_step, value, tensors["best.safetensors"], loss)
     window = tuple((step, {name: tensors["window.safetensors"][f"{step}.{name}"] for name in shapes})
                    for step in standing.window)  # fmt: skip
     return Kept(best, standing.since_best, window)

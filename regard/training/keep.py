@@ -36,6 +36,7 @@ class Best:
     step: int
     value: float
     weights: Weights
+    loss: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,14 @@ class Keeper:
     def offer(self, model: Model, step: int, value: float, loss: float = math.nan) -> bool:
         """A validated model; true if it is better than all before.
 
-        Of equals the newer is kept, which was trained for longer; but patience counts it as nothing better.
+        Of equals the newer is kept, which was trained for longer; but patience counts it as nothing better. Where
+        nothing is right, the lower loss tells.
         """
         before = None if self.best is None else self.worth(self.best.value)
         better = before is None or self.worth(value) > before
-        if better or self.worth(value) == before:
-            self.best = Best(step, value, snapshot(model))
+        dearer = value == 0 and self.best is not None and loss > self.best.loss
+        if better or (self.worth(value) == before and not dearer):
+            self.best = Best(step, value, snapshot(model), loss)
         self.loss = loss
         self.since_best = 0 if better else self.since_best + 1
         return better
@@ -87,7 +90,7 @@ class Keeper:
             less = self.worth(value) - self.worth(self.best.value)
             if not less >= -noise or (less < 0 and loss > DEARER * self.loss):
                 return False
-        self.best = Best(step, value, snapshot(model))
+        self.best = Best(step, value, snapshot(model), loss)
         return True
 
     def patience(self, most: int) -> int:

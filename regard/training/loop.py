@@ -141,10 +141,11 @@ def stand(crew: Crew, step: int, place: Place, bad: int) -> Standing:
     kept = crew.keep.kept
     best = kept.best
     value = best.value if best is not None and math.isfinite(best.value) else None
+    loss = best.loss if best is not None and math.isfinite(best.loss) else None
     return Standing(
         run=crew.run, step=step, place=place, bad=bad, best_step=best.step if best else None, best_value=value,
-        since_best=kept.since_best, window=tuple(each for each, _ in kept.window), seconds=crew.stop.clock.seconds(),
-        ending=crew.stop.ending, last=crew.report.pace.last, log=crew.report.mark,
+        best_loss=loss, since_best=kept.since_best, window=tuple(each for each, _ in kept.window),
+        seconds=crew.stop.clock.seconds(), ending=crew.stop.ending, last=crew.report.pace.last, log=crew.report.mark,
     )  # fmt: skip
 
 

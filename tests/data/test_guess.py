@@ -211,6 +211,23 @@ def test_running_text(write: Write) -> None:
     assert guess(write("lines.jsonl", '{"text": "one"}\n{"text": "two"}\n')).task == "generate"
 
 
+@pytest.mark.parametrize("text", [
+    "WORD{n}  P H{n}\n", "word {n} ||| Wort {n}\n", "IN: run {n} OUT: RUN RUN {n}\n", "a{n} -> b{n}\n", "a{n}=b{n}\n",
+])  # fmt: skip
+def test_pairs_in_another_form_are_no_running_text(write: Write, text: str) -> None:
+    path = write("pairs.txt", "".join(text.format(n=n) for n in range(20)))
+    assert guess(path).parted
+    with pytest.raises(DataError, match=r"looks like pairs: .*a tab in its place .*--task generate"):
+        configured(path, None, None, [])
+    assert configured(path, None, None, ["task=generate"]).config.task == "generate"
+
+
+def test_an_array_of_objects_is_no_running_text(write: Write) -> None:
+    for text in ('[{"a": "1", "b": "2"}]', '[\n  {"a": "1", "b": "2"}\n]\n'):
+        assert "jq" in guess(write("pairs.json", text)).parted
+    assert not guess(write("book.txt", "It was a dark night.\nAnd so on.\n" * 10)).parted
+
+
 def test_another_delimiter_is_left_to_the_reader(write: Write) -> None:
     """It says that the columns are separated by semicolons."""
     assert guess(write("x.csv", "a;b\nc;d\n")).task == "transduce"
@@ -226,6 +243,13 @@ def test_another_delimiter_is_left_to_the_reader(write: Write) -> None:
         ("split\ttext\tlabel", "text", "label"),
         ("context\tquestion\tanswer", "context,question", "answer"),
         ("label\ttext", "text", "label"),
+        ("tgt\tsrc", "src", "tgt"),
+        ("sql\tquestion", "question", "sql"),
+        ("context\tquery\tquestion", "context,question", "query"),
+        ("id\tsummary\ttext", "text", "summary"),
+        ("name\ttext", "text", "name"),
+        ("src\ttgt\tdomain", "src,domain", "tgt"),
+        ("question\tanswer\tcategory", "question", "answer"),
         ("text\tlabel", "", ""),
         ("premise\thypothesis\tsentence", "premise,hypothesis", "sentence"),
     ],
@@ -239,6 +263,25 @@ def test_the_last_of_many_is_the_target(write: Write) -> None:
     found = guess(write("x.tsv", "a\tb\tc\td\ne\tf\tg\th\n"))
     assert summary(found) == ("transduce", "1,2,3", "4")
     assert "--source 1,2,3 --target 4" in found.why[1]
+
+
+@pytest.mark.parametrize(("cell", "expected"), [
+    (lambda i: "in_distribution" if i % 40 else "exposure", ("transduce", "1", "2")),  # says hardly anything
+    (lambda i: str(1 + i % 5), ("transduce", "1", "2")),  # how often the pair was seen
+    (lambda i: ("deu", "fra", "nld")[i % 3], ("transduce", "1,3", "2")),  # its language
+])  # fmt: skip
+def test_what_is_said_about_a_pair_is_no_target(
+    write: Write, cell: Callable[[int], str], expected: tuple[str, str, str]
+) -> None:
+    """As in lists of pronunciations: a word, its sounds, and a third column of few kinds."""
+    words = [
+        "".join("bdgklmnprst"[(i // 11**k) % 11] + "aeiou"[(i + k) % 5] for k in range(2 + i % 3)) for i in range(400)
+    ]
+    rows = [(word, " ".join(word.translate({97: 593, 101: 603, 105: 618, 111: 596, 117: 650}))) for word in words]
+    found = guess(write("x.tsv", "".join(f"{left}\t{right}\t{cell(i)}\n" for i, (left, right) in enumerate(rows))))
+    assert summary(found) == expected
+    labelled = "".join(f"{left} of it\tas {left} is\t{('yes', 'no')[i % 2]}\n" for i, (left, _) in enumerate(rows))
+    assert summary(guess(write("y.tsv", labelled))) == ("classify", "1,2", "3")  # texts that tell of each other
 
 
 NAMES = ("CK", "CM", "sysko", "Wittydev")

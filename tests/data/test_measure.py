@@ -166,3 +166,18 @@ def test_texts_do_not_become_forms_or_even_by_being_long() -> None:
     long = facts(200, [(text(draw.randint(110, 130)), text(draw.randint(110, 130))) for _ in range(200)])
     assert long.formal < short.formal + 0.4  # few words, so that chance alone is much
     assert long.uneven > 0.06
+
+
+def test_letters_that_spaces_part_are_symbols_however_rare() -> None:
+    narrow = [("ab" * n, " ".join(["a", "b", "t" + chr(0x300 + n % 60)] * n)) for n in range(1, 120)]
+    found = facts(len(narrow), narrow)
+    assert found.target.is_closed
+    assert not (found.target.is_prose or found.target.is_phrase)
+    sentences = [(f"word{n}", f"this is what the word {n} tells") for n in range(100)]
+    assert not facts(100, sentences).target.is_parted
+
+
+def test_sides_are_alike_by_how_often_a_letter_comes() -> None:
+    names = [("привет мир", "hello world")] * 99 + [("привет Tom dhwrl", "hello Tom")]
+    assert facts(2, names).alike < 0.1
+    assert facts(1, [("ein wort", "one word")]).alike > 0.5

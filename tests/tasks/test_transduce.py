@@ -108,6 +108,12 @@ def test_runs_hold_every_item_once_and_similar_lengths_together() -> None:
     assert [[len(items[number].source) for number in run] for run in found] == [[1, 1, 2], [3, 4, 5], [9]]
 
 
+def test_long_ones_run_with_fewer_beside_them() -> None:
+    items = [Item((7,) * 3000, (7,) * 100), Item((7,), (7,)), Item((7,) * 9, (7,) * 2500), Item((7,) * 4, (7,))]
+    found = [[len(items[number].source) for number in run] for run in runs(items, 64)]
+    assert found == [[1, 4], [9], [3000]]
+
+
 # ── answers ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 

@@ -58,6 +58,17 @@ def test_best_by_the_metric(model: Model, metric: str, values: list[float], best
     assert keep.since_best == len(values) - best
 
 
+def test_where_nothing_is_right_the_loss_tells(model: Model) -> None:
+    keep = Keeper("exact", 0)
+    steps = []
+    for step, (value, loss) in enumerate(((0.0, 3.0), (0.0, 2.0), (0.0, 2.5), (5.0, 4.0), (5.0, 5.0)), 1):
+        keep.offer(model, step, value, loss)
+        assert keep.best is not None
+        steps.append(keep.best.step)
+    assert steps == [1, 2, 2, 4, 5]
+    assert keep.since_best == 1
+
+
 def test_little_patience_is_left_after_a_perfect_score(model: Model) -> None:
     keep = Keeper("exact", 0)
     keep.offer(model, 1, 99.0)

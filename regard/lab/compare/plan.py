@@ -137,11 +137,13 @@ def settled(asked: Asked) -> tuple[list[str], Why]:
     task = f"task={ground.config.task}"
     made = [resolved(asked.data, preset, [task, *common]) for preset in asked.presets]  # can it do the task at all?
     own = [each.config for each in made]
-    narrowest = next((each for each in made if each.config.tokens.shared), ground)  # one vocabulary holds one kind
+    narrowest = ground
+    if any(each.config.tokens.shared for each in made):  # one vocabulary holds one kind
+        narrowest = configured(asked.data, None, None, [task, *common, "tokens.shared=true"])
     of_tokens = tuple(each for each in narrowest.why.choices if each.settles("tokens.source"))
     why = Why(narrowest.why.guesses, of_tokens)
     limits = limit_words(narrowest.config, [ground.config, *own])
-    same = [*token_words(narrowest.config, own), *limits, *metric_words(ground.config)]
+    same = [*token_words(narrowest.config, own), *limits, *metric_words(ground.config, own)]
     return [task, *same, *words], why
 
 
@@ -178,9 +180,10 @@ def limit_words(ground: Config, own: Sequence[Config]) -> list[str]:
     return [f"data.{name}={value}" for name, value in found.items()]
 
 
-def metric_words(ground: Config) -> list[str]:
-    """The score by which `train` would choose the best weights, where it has one in mind; else what presets say."""
-    return [] if ground.train.metric == "auto" else [f"train.metric={ground.train.metric}"]
+def metric_words(ground: Config, own: Sequence[Config]) -> list[str]:
+    """The score by which `train` would choose the best weights, whatever a preset of a paper says."""
+    silent = all(c.train.metric == "auto" for c in (ground, *own))
+    return [] if silent else [f"train.metric={deciding(ground)}"]
 
 
 def resolved(data: str, preset: str, words: list[str]) -> Configured:
