@@ -160,7 +160,7 @@ def parted(lines: Sequence[str]) -> str:
     for mark in PARTED if len(lines) >= FEWEST_LINES else ():
         once = sum(len(halves := [*filter(None, line.strip().split(mark))]) == 2 and all(halves) for line in lines)
         if once >= NEARLY_ALL * len(lines):
-            return f"nearly every line holds {quote(mark)} once; a tab in its place makes two columns, for a name that ends in .tsv"
+            return f"nearly every line holds {quote(mark)} once; a tab in its place makes a .tsv of it, two columns"
     return ""
 
 
@@ -483,8 +483,8 @@ def refuse_pictures(path: str, found: Guess, task: str) -> None:
 def refuse_parted(path: str, found: Guess, task: str) -> None:
     """A file that holds pairs in another form would be learnt as running text, and nobody would notice."""
     if found.parted and not task:
-        raise DataError(f"{escape(path)}: this looks like pairs: {found.parted}; or say --task generate, which learns to "
-                        "write such lines")  # fmt: skip
+        raise DataError(f"{escape(path)}: this looks like pairs: {found.parted}; or say --task generate, which learns "
+                        "to write such lines")  # fmt: skip
 
 
 def guessed_words(found: Guess, data: config.Tree, open_task: bool, open_tokens: bool) -> Iterator[str]:

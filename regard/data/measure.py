@@ -27,7 +27,7 @@ PLAIN = 0.9  # of the words of a language hold no digit
 AGAIN = 20  # times on average that a word comes which stands alone, and is one of a few answers
 SYMBOLS, WELL_KNOWN = 200, 50  # kinds of words at most, each seen so often: symbols, however few letters spell them
 PARTED = 3  # characters of a word with its space, where it is rather a letter
-NARROW = 0.1  # of such letters may have hardly come
+NARROW = 0.1  # of such letters may have hardly come; where more do, their marks are better read one by one
 FIRST = 200  # characters of a target that tell a form: in longer texts of one language all runs come again
 EVENED = 100  # characters from which on a ratio of lengths evens out by itself
 RUN = 3  # characters whose return in a target counts as copied …
@@ -57,23 +57,24 @@ class Side:
         """Whether words are symbols like letters: about as few kinds, each seen again and again, hardly any new."""
         again = self.words >= 2 or self.often >= AGAIN
         few = self.vocabulary <= 3 * self.alphabet or (self.vocabulary <= SYMBOLS and self.often >= WELL_KNOWN)
-        return self.is_parted or (again and few and self.seldom <= 0.01)
+        return (again and few and self.seldom <= 0.01) or (self.is_parted and self.seldom <= NARROW)
 
     @property
     def is_parted(self) -> bool:
-        """Whether spaces part letters, some of them with marks: sounds, or signs; rare ones are rare as letters too."""
-        return self.words >= 2 and self.characters < PARTED * self.words and self.seldom <= NARROW
+        """Whether spaces part letters, some of them with marks: sounds, or signs, and no words of a language."""
+        few = self.vocabulary <= max(3 * self.alphabet, 2 * SYMBOLS)
+        return self.words >= 2 and self.characters < PARTED * self.words and few
 
     @property
     def is_prose(self) -> bool:
         """Whether texts are sentences, long enough that their letters would be too many."""
         long = self.characters >= (20 if self.plain >= PLAIN else 30)
-        return self.words >= 4 and self.characters >= PARTED * self.words and long
+        return self.words >= 4 and long and not self.is_parted
 
     @property
     def is_phrase(self) -> bool:
         """Whether texts are a few words, as a language has them: they come again, and hardly one holds a digit."""
-        return self.words >= 3 and self.characters >= PARTED * self.words and self.is_language
+        return self.words >= 3 and self.is_language and not self.is_parted
 
     @property
     def is_language(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Literal
 import pytest
 
 from regard.data import builtin, measure
-from regard.data.measure import Facts, facts
+from regard.data.measure import Facts, Side, facts
 from regard.data.read import CHOOSE, Columns
 
 Write = Callable[[str, str], str]
@@ -156,7 +156,8 @@ def test_symbols_may_be_spelled_with_few_letters() -> None:
 
 
 def test_texts_do_not_become_forms_or_even_by_being_long() -> None:
-    words = "the a dog cat man woman sits runs stands on in near with red blue green old young street park".split()
+    known = "the a dog cat man woman sits runs stands on in near with red blue green old young street park"
+    words = known.split()
     draw = random.Random(0)
 
     def text(length: int) -> str:
@@ -172,9 +173,13 @@ def test_letters_that_spaces_part_are_symbols_however_rare() -> None:
     narrow = [("ab" * n, " ".join(["a", "b", "t" + chr(0x300 + n % 60)] * n)) for n in range(1, 120)]
     found = facts(len(narrow), narrow)
     assert found.target.is_closed
-    assert not (found.target.is_prose or found.target.is_phrase)
+    assert not found.target.is_prose
+    assert not found.target.is_phrase
     sentences = [(f"word{n}", f"this is what the word {n} tells") for n in range(100)]
     assert not facts(100, sentences).target.is_parted
+    cut = Side(characters=27, words=10, longest=80, wordiest=30, alphabet=4000, vocabulary=30_000, seldom=0.05)
+    assert cut.is_prose  # words of a script without spaces, parted by some tool
+    assert not cut.is_closed
 
 
 def test_sides_are_alike_by_how_often_a_letter_comes() -> None:
