@@ -81,7 +81,8 @@ def emptiness(name: str, table: Table) -> str:
         return "" if asked else "never changes" if often == len(cells) - 1 else "hardly changes"
     if are_numbers(cells):
         return "" if are_classes(cells) and not are_pairs(others) else "holds numbers"
-    return "holds one text with other numbers and names" if is_template(cells, others) else ""
+    texts = [other for other in others if not are_numbers(other)]
+    return "holds one text with other numbers and names" if is_template(cells, texts) else ""
 
 
 def are_pairs(columns: Sequence[Sequence[str]]) -> bool:

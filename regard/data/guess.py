@@ -26,6 +26,7 @@ from regard.data.columns import (
     are_classes,
     are_numbers,
     holds_tags,
+    is_echoed,
     is_tagged,
     without_text,
     words,
@@ -264,13 +265,18 @@ def line_of_columns(
 
 
 def set_aside(found: Sample, free: list[str], images: str) -> dict[str, str]:
-    """The columns that carry no text, each with why; a header that tells the target, or their names, keeps them."""
-    if len(free) < 3 or not found.rows or named_targets(found, free):
+    """The columns that carry no text, each with why; their names keep them, and what stands in a target with a name."""
+    if len(free) < 3 or not found.rows:
         return {}
+    table = {name: cells_of(found, name) for name in free}
     kept = [name for name in free if found.headed and name.lower() in HEADER_NAMES]
-    kept += [name for name in free if names_pictures(cells_of(found, name), images)]
-    return {name: why for name, why in without_text({name: cells_of(found, name) for name in free}).items()
-            if name not in kept}  # fmt: skip
+    kept += [name for name in free if names_pictures(table[name], images)]
+    named = named_targets(found, free)
+    if any(name.lower() in LABEL_NAMES for name in named):  # of which a number may tell
+        kept += [name for name in free if are_numbers(table[name])]
+    elif named:
+        kept += [name for name in free if is_echoed(table[name], [table[target] for target in named])]
+    return {name: why for name, why in without_text(table).items() if name not in kept}
 
 
 def tag_columns(found: Sample, source: Sequence[str], target: str, free: list[str]) -> list[str]:

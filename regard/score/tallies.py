@@ -18,7 +18,7 @@ from regard.score.intervals import (
     FloatArray,
     paired_interval,
     paired_p_value,
-    percentile_interval,
+    rate_interval,
     resample,
 )
 
@@ -83,7 +83,7 @@ class Drawn:
     @property
     def interval(self) -> tuple[float, float] | tuple[None, None]:
         """95 %; one example says nothing about spread."""
-        return percentile_interval(self.scores) if len(self.rows) > 1 else (None, None)
+        return rate_interval(self.scores, len(self.rows)) if len(self.rows) > 1 else (None, None)
 
 
 def drawn(runs: Sequence[Tally], bootstrap: Bootstrap, system: int = 0) -> Drawn:

@@ -84,7 +84,7 @@ def loop(data: Prepared, model: Model, crew: Crew, begin: Checkpoint | None = No
     while True:
         if report.pace.is_due(step):
             report.pace.last = team.told(report.pace.affordable(step, stop.reserve()))
-        ending = stop.reason(step, report.pace.last, asked)
+        ending = stop.reason(step, report.pace.last, asked, t.steps)
         if step and stop.signal is None and (step % t.checkpoint_steps == 0 or ending):
             keep.remember(model, step)
         if checkpoints.due(step) or ending or may_be_last(t, keep, step):

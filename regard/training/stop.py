@@ -86,13 +86,18 @@ class Stop:
         """What this process knows, as numbers that can be summed over processes."""
         return [float(self.time_is_up()), *(float(self.heard == each) for each in SIGNALS)]
 
-    def reason(self, step: int, steps: int, asked: Sequence[float]) -> str | None:
-        """Why all processes end after this step, from the sum of what each of them knows."""
+    def reason(self, step: int, steps: int, asked: Sequence[float], planned: int = 0) -> str | None:
+        """Why all processes end after this step, from the sum of what each of them knows.
+
+        Of `steps` that are fewer than were planned the others were left out for want of time.
+        """
         for each, count in zip(SIGNALS, asked[1:], strict=True):
             if count:
                 self.signal = int(each)
                 return self.interruption
         if step and asked[0]:
+            return "the time is up"
+        if step >= steps and steps < planned:
             return "the time is up"
         return f"all {steps} steps are done" if step >= steps else None
 

@@ -1,5 +1,6 @@
 """Files of every kind, and what is guessed of them; what is said aloud; what is given and therefore not guessed."""
 
+import json
 import os
 import re
 from collections.abc import Callable
@@ -336,6 +337,15 @@ def test_numbers_that_are_wanted_are_kept(write: Write, row: str, expected: tupl
                        b=f"sings{i % 7}", month=["May", "Jun", "Jul"][i % 3], locale=["en", "de", "fr"][i % 3])
             for i in range(10, 99)]  # fmt: skip
     assert summary(guess(write("x.tsv", "\n".join(rows) + "\n"))) == expected
+
+
+def test_what_carries_no_text_is_set_aside_beside_a_target_with_a_name(write: Write) -> None:
+    names = ("src", "tgt", "score", "lang", "licence")
+    rows = [[*translated(i), *(MARKS[mark][0](i) for mark in ("score", "language", "licence"))] for i in range(60)]
+    text = "\n".join(json.dumps(dict(zip(names, row, strict=True))) for row in rows)
+    assert summary(guess(write("x.jsonl", text))) == ("transduce", "src", "tgt")
+    sums = "".join(f"{i} hens\t{i % 7}\t{i + i % 7} and {i % 7}\n" for i in range(60))  # a number that is written
+    assert summary(guess(write("x.tsv", f"text\thow many\ttarget\n{sums}"))) == ("transduce", "text,how many", "target")
 
 
 def test_names_of_columns_keep_them(write: Write) -> None:

@@ -237,7 +237,7 @@ def of_lengths(cases: Sequence[Case], known: Known) -> Iterator[Suspicion]:
     longest, shortest = (f"{100 * np.mean(part):.0f} %" for part in (lengths > long, lengths < short))
     yield asked_of(cases, "long source", f"sources longer than {long:,} characters, the longest {longest}",
                    lambda case: case.length > long,
-                   "add long examples, train longer, or take a preset with attention")  # fmt: skip
+                   "add long examples or train longer; a preset without attention forgets long ones first")  # fmt: skip
     yield asked_of(cases, "short source", f"sources shorter than {short:,} characters, the shortest {shortest}",
                    lambda case: case.length < short,
                    "they give little to go by: add examples of this length, or a column with context")  # fmt: skip

@@ -256,8 +256,8 @@ def scores(runs: Sequence[Judged], metric: str, known: Drawn) -> dict[str, Sprea
 def spread(name: str, tallies: Sequence[Tally], made: Drawn) -> Spread:
     """With an interval that is never narrower than Wilson's for a share: all right is not certainly all right."""
     low, high = made.interval
-    low = None if low is None else max(low, 0.0)  # seeds that lie far apart reach beyond what can be
-    high = high if high is None or name in ERRORS else min(high, 100.0)
+    low = None if low is None else min(max(low, 0.0), made.value)  # seeds that lie far apart reach beyond what can be
+    high = high if high is None or name in ERRORS else max(min(high, 100.0), made.value)
     if is_share(name):
         right, count = made.rows.sum(axis=0).tolist()
         least, most = wilson_interval(right, max(count, 1))
