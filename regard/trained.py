@@ -46,6 +46,7 @@ SHORT = 4096  # characters of a text that is encoded whole, so that it can be to
 PROBABLE = 16  # characters of a token at most, as a rule: so much of a longer text is tried first
 TORN = 5  # tokens of a `[mask]` that was cut in two: all that the end of a text can change before it
 REMEMBERED = 1_000_000  # tokens of sources and answers, some tens of megabytes
+STRANGE = 0.1  # of the sources of a file hold what was never learnt, from which on that is told
 NOTHING = Answer("", 0.0, 1.0)
 
 
@@ -339,6 +340,11 @@ class Trained:
         items, examples = self.read_items(table, skip_bad or self.config.data.skip_bad)
         if isinstance(self.task, Reads) and (new := self.task.strangers(examples)):
             warnings.warn(f"{escape(str(path))}: {new}", stacklevel=3)
+        unknown = self.vocabulary.source.strangers
+        strange = sum(item.picture is None and not unknown.isdisjoint(item.source) for item in items)
+        if strange >= STRANGE * max(1, len(items)):
+            warnings.warn(f"{escape(str(path))}: {strange:,} of {len(items):,} sources hold what the model never learnt "
+                          "to read", stacklevel=3)  # fmt: skip
         return items, examples
 
     def judge(self, items: Sequence[Item], examples: Sequence[Example], beam: int | None = None) -> Evaluation:

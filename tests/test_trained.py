@@ -199,6 +199,12 @@ def test_score_sees_what_is_wrong(copy_model: Trained, tmp_path: Path) -> None:
     assert found.outputs == ("abc", "abc", "ab", "bb")
 
 
+def test_score_tells_that_sources_hold_what_was_never_learnt(copy_model: Trained, tmp_path: Path) -> None:
+    (tmp_path / "x.tsv").write_text("жук\tжук\nдом\tдом\n", encoding="utf-8")
+    with pytest.warns(UserWarning, match="2 of 2 sources hold what the model never learnt"):
+        copy_model.score(tmp_path / "x.tsv")
+
+
 def test_score_of_over_long_sources_cuts_as_run_does(small_model: SmallModel, tmp_path: Path) -> None:
     model = small_model("conv")  # its learned positions end where data.max_source does
     (tmp_path / "t.tsv").write_text("abc\tabc\n" + "d" * 20 + "\tdd\n", encoding="utf-8")
