@@ -154,6 +154,7 @@ def check(
     source: Source = None,
     target: Target = None,
     images: Images = None,
+    minutes: Annotated[float | None, typer.Option(help="What train would choose for so many.")] = None,
     skip_bad: Annotated[bool, typer.Option("--skip-bad", help="Leave bad lines out instead of stopping.")] = False,
     as_json: Json = False,
 ) -> None:
@@ -163,6 +164,7 @@ def check(
 
     \b
     regard check dates.tsv
+    regard check dates.tsv --minutes 5
     regard check dates.tsv dates-test.tsv --json
     """
     from regard.data.check import check as examine
@@ -172,12 +174,14 @@ def check(
     from regard.data.read import Columns, read
     from regard.rules import advice
 
+    if minutes is not None and minutes <= 0:
+        raise UsageError(f"--minutes {minutes:g}: expected more than 0")
     asked = Columns(tuple(source.split(",")) if source else (), target or "")
     found = guess(file, asked, known_task(task), images or "")
     refuse_pictures(file, found, task or "")
     table, second = (read(path, found.asked(asked), skip_bad) if path else None for path in (file, other))
     assert table is not None
-    advised = advice(found, table.examples)
+    advised = advice(found, table.examples, minutes)
     report = with_guess(examine(table, second, found.task), found, table, images or "", bool(task), advised)
     print(as_line(report.as_dict()) if as_json else render(report))
 

@@ -629,11 +629,12 @@ def refuse_shapes(said: config.Tree) -> None:
         raise ValueError
 
 
-def advice(found: Guess, examples: Sequence[Example]) -> tuple[str, ...]:
-    """What the rules would choose for examples of which nothing more is said."""
+def advice(found: Guess, examples: Sequence[Example], minutes: float | None = None) -> tuple[str, ...]:
+    """What the rules would choose for examples of which nothing more is said than, perhaps, the minutes."""
     tags = [found.source.index(name) for name in found.tags if name in found.source]
     facts = facts_of(examples, tags) if found.task == "transduce" else None
-    return reasons([*choices(Case(facts))]) if facts else ()
+    said: config.Tree = {} if minutes is None else {"train": {"minutes": minutes}}
+    return reasons([*choices(Case(facts, said))]) if facts else ()
 
 
 def reasons(chosen: Sequence[Choice]) -> tuple[str, ...]:

@@ -343,8 +343,8 @@ class Trained:
         unknown = self.vocabulary.source.strangers
         strange = sum(item.picture is None and not unknown.isdisjoint(item.source) for item in items)
         if strange >= STRANGE * max(1, len(items)):
-            warnings.warn(f"{escape(str(path))}: {strange:,} of {len(items):,} sources hold what the model never learnt "
-                          "to read", stacklevel=3)  # fmt: skip
+            told = f"{strange:,} of {len(items):,} sources hold what the model never learnt to read"
+            warnings.warn(f"{escape(str(path))}: {told}", stacklevel=3)
         return items, examples
 
     def judge(self, items: Sequence[Item], examples: Sequence[Example], beam: int | None = None) -> Evaluation:

@@ -713,6 +713,15 @@ def test_unknown_task(refused: Callable[..., str], tmp_path: Path) -> None:
     refused(2, "task", "copy", "-o", tmp_path / "x.xls")
 
 
+def test_check_tells_what_some_minutes_would_have_chosen(
+    regard: Regard, refused: Callable[..., str], copy_file: Path
+) -> None:
+    assert "--minutes or" in regard("check", copy_file).out
+    told = regard("check", copy_file, "--minutes", 0.2).out
+    assert "what follows is learnt by heart" in " ".join(told.split())
+    assert "--minutes 0: expected more than 0" in refused(2, "check", copy_file, "--minutes", 0)
+
+
 def test_check(regard: Regard, refused: Callable[..., str], copy_file: Path, tmp_path: Path) -> None:
     done = regard("check", copy_file)
     assert done.code == 0
