@@ -659,13 +659,25 @@ def _undecided(plan: _Plan, labels: list[str], shown: list[str]) -> DataError:
 def _delimiter_hint(plan: _Plan, head: list[Record]) -> str:
     """What the lines look like when none of them has a delimiter of this format."""
     lines = [record for record in head if record.flaw is None]
-    if plan.kind not in DELIMITERS or not lines or any(len(record.fields) != 1 for record in lines):
+    if plan.kind not in DELIMITERS or not lines:
         return ""
+    if any(len(record.fields) != 1 for record in lines):
+        return _mixed_hint(plan, head) if plan.kind == "csv" else ""
     if all(record.text.startswith("{") for record in lines):
         return "; looks like JSON: rename to .jsonl"
     for mark, advice in DELIMITERS[plan.kind].items():
         counts = {record.text.count(mark) for record in lines}
         if len(counts) == 1 and counts != {0}:
+            return f"; looks like {advice}"
+    return ""
+
+
+def _mixed_hint(plan: _Plan, head: list[Record]) -> str:
+    """The same where some texts hold the delimiter: of the first line, and whether nearly all others have it too."""
+    first, *others = head
+    for mark, advice in DELIMITERS[plan.kind].items():
+        there = sum(mark in record.text for record in others)
+        if first.flaw is None and len(first.fields) == 1 and mark in first.text and there >= NEARLY_ALL * len(others):
             return f"; looks like {advice}"
     return ""
 

@@ -295,6 +295,7 @@ def test_all_problems_are_counted_and_two_are_shown(write: Write) -> None:
         ("p.tsv", "a,b\nc,d\n", 'found 1: "a,b"; looks like commas: rename to .csv'),
         ("p.csv", "a\tb\nc\td\n", "looks like tabs: rename to .tsv"),
         ("p.tsv", "a;b\nc;d\n", "looks like semicolons"),
+        ("p.csv", "ask;sql\nhow many, then?;select a, b\nwho;select c\n", "looks like semicolons"),
         ("p.tsv", '{"a": 1, "b": 2}\n', "looks like JSON: rename to .jsonl"),
         ("p.tsv", "a\tb\tc\n", "p.tsv:1: expected 2 columns, found 3"),
         ("p.csv", "a,b\nc,d,e\n", 'p.csv:2: expected 2 columns, found 3: "c,d,e"; a field with a comma in it wants'),
