@@ -182,7 +182,7 @@ def subsets(found: Sequence[Figure], known: Sequence[study.Trial]) -> list[str]:
         best, mean = max(tried.values()), sum(each.value for each in own) / len(own)
         each_one = ", ".join(f"{each.value:.1f}" for each in own)
         rows.append(f"| {name} | {own[0].measure} | {best:.1f} | {len(tried)} | {mean:.1f} ({each_one}) | "
-                    f"{100 * mean / best:.0f} % | ≥ 95 % | {own[0].preset} |")  # fmt: skip
+                    f"{100 * mean / best:.1f} % | ≥ 95 % | {own[0].preset} |")  # fmt: skip
     return [*rows, *missing(found, known)]
 
 

@@ -65,7 +65,7 @@ def test_a_subset_stands_beside_the_best_of_enough_configurations() -> None:
     tried = [trial("cmudict-1000", 42.0 - place, width=100 + place) for place in range(zero.SEARCHED)]
     text = zero.subsets(found, [*tried, trial("scan-1000", 99.0)])
     assert text[2] == (
-        "| cmudict-1000 | exact | 42.0 | 8 | 42.0 (40.0, 44.0) | 100 % | ≥ 95 % | rnn-attention 1 × 128 |"
+        "| cmudict-1000 | exact | 42.0 | 8 | 42.0 (40.0, 44.0) | 100.0 % | ≥ 95 % | rnn-attention 1 × 128 |"
     )
     assert "cmudict-1000" not in text[4]
     assert "cmudict-5000 8" in text[4]
