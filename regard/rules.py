@@ -140,9 +140,9 @@ def fitting(side: Side, other: Side, way: str = "") -> str:
     if way == "even" and not other.is_closed:
         return "characters"
     beside = other.is_prose and not other.is_closed and side.words >= 2
-    open_sides = not (side.is_closed or other.is_closed)
-    short = (side.is_phrase or other.is_phrase) and all(each.is_language and each.words >= 2 for each in (side, other))
-    if side.is_prose or beside or (short and open_sides):
+    open_ones = all(each.is_language and each.words >= 2 and not each.is_closed for each in (side, other))
+    short = (side.is_phrase or other.is_phrase) and open_ones
+    if side.is_prose or beside or short:
         return "bpe"
     return "characters"
 
@@ -487,8 +487,7 @@ def learning(case: Case, chosen: Size | None) -> Choice:
     words = (*(blocks if body.preset == "transformer" else []), f"train.learning_rate={rate}",
              f"train.tokens_per_batch={batch(case)}", "train.label_smoothing=0.1", f"train.validate_steps={every}",
              f"train.checkpoint_steps={every}", "train.average=5",
-             *([f"train.perfect={PERFECT}"] if is_believed(case) else []), "search.beam=5",
-             *judging(case))  # fmt: skip
+             *([f"train.perfect={PERFECT}"] if is_believed(case) else []), "search.beam=5", *judging(case))  # fmt: skip
     left = ", ".join(word for word in words if not is_said(word, case.said))
     return Choice(words, left and f"{left}: usual for such a body and so many pairs; --set overrules each")
 
@@ -505,7 +504,7 @@ def judging(case: Case) -> list[str]:
     has 64 to queries, none of them right.
     """
     target, pieces = case.facts.target, case.kinds[1] in ("bpe", "unigram")
-    if target.unspaced >= 0.5 and target.words >= 4:  # signs that spaces part
+    if target.is_dense and target.words >= 4:  # signs that spaces part
         return ["train.metric=chrf"]
     if target.is_closed or case.facts.formal >= FORMAL:
         return []

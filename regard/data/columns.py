@@ -141,11 +141,9 @@ def holds_tags(name: str, table: Table, last: bool) -> bool:
         return False
     if last and are_pairs(others):
         return True
-    if not all(map(are_words, others)):
+    if not all(map(are_words, others)) or 2 * len(set(cells)) > len(cells):
         return False
     if any(is_tagged([*zip(other, cells, strict=True)]) or resemble(cells, other) for other in others):
-        return False
-    if 2 * len(set(cells)) > len(cells):
         return False
     if last:
         return are_spelled_as_tags(cells) and resemble(others[0], others[-1])

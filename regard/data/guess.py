@@ -55,6 +55,8 @@ FEWEST_ROWS = 20  # … of so many different examples at least, EACH for a label
 SEEN_SHARE = 0.8  # … and of so many of them the label has been SEEN often
 RARE = 0.05  # of the words of texts with holes may come a single time; where more do, words are cut into pieces
 LONGEST = 8192  # tokens of a spelled text; a longer one is left out
+PARTED = (" ||| ", " OUT: ", " -> ", " => ", "  ", " = ", "=")  # what else stands between source and target …
+FEWEST_LINES = 10  # … in so many lines at least
 
 NAME = re.compile(r"[^\W\d][\w.-]{0,29}")  # of a column
 
@@ -149,17 +151,13 @@ def line_of_tokens(tokens: str, reason: str) -> str:
     return f"tokens {tokens}: {reason}; --tokens overrules it"
 
 
-PARTED = (" ||| ", " OUT: ", " -> ", " => ", "  ", " = ", "=")  # what else stands between source and target
-FEWEST_LINES = 10
-
-
 def parted(lines: Sequence[str]) -> str:
     """What makes two columns of lines that have none, but one mark in nearly each, or are a JSON array of objects."""
     start = "".join(lines[:2]).replace(" ", "")
     if start.startswith("[{"):
         return "it is a JSON array; `jq -c '.[]'` makes a .jsonl of it, one object a line"
     for mark in PARTED if len(lines) >= FEWEST_LINES else ():
-        once = sum(len(halves := [*filter(None, line.strip().split(mark))]) == 2 and all(halves) for line in lines)
+        once = sum(len([*filter(None, line.strip().split(mark))]) == 2 for line in lines)
         if once >= NEARLY_ALL * len(lines):
             return f"nearly every line holds {quote(mark)} once; a tab in its place makes a .tsv of it, two columns"
     return ""

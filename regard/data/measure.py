@@ -203,11 +203,10 @@ def facts(pairs: int, looked: Sequence[tuple[str, str]], tags: float = 0.0, exam
 
 def alike(left: Counter[str], right: Counter[str]) -> float:
     """The share of letters that two sides have in common: a name in another script now and then does not count."""
-    shares = []
-    for letters in (left, right):
-        seen = {letter: often for letter, often in letters.items() if not letter.isspace()}
-        shares.append({letter: often / sum(seen.values()) for letter, often in seen.items()})
-    return sum(min(often, shares[1].get(letter, 0.0)) for letter, often in shares[0].items())
+    first, second = ({letter: often for letter, often in letters.items() if not letter.isspace()}
+                     for letters in (left, right))  # fmt: skip
+    one, other = max(1, sum(first.values())), max(1, sum(second.values()))
+    return sum(min(often / one, second.get(letter, 0) / other) for letter, often in first.items())
 
 
 def uneven(pairs: Sequence[tuple[str, str]]) -> float:

@@ -675,9 +675,10 @@ def _delimiter_hint(plan: _Plan, head: list[Record]) -> str:
 def _mixed_hint(plan: _Plan, head: list[Record]) -> str:
     """The same where some texts hold the delimiter: of the first line, and whether nearly all others have it too."""
     first, *others = head
+    if first.flaw is not None or len(first.fields) != 1:
+        return ""
     for mark, advice in DELIMITERS[plan.kind].items():
-        there = sum(mark in record.text for record in others)
-        if first.flaw is None and len(first.fields) == 1 and mark in first.text and there >= NEARLY_ALL * len(others):
+        if mark in first.text and sum(mark in record.text for record in others) >= NEARLY_ALL * len(others):
             return f"; looks like {advice}"
     return ""
 

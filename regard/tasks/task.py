@@ -208,14 +208,14 @@ class Task(Protocol):
     def pieces(self, item: Item, answer: Answer) -> tuple[Token, ...]: ...  # of an answer, one for each place foreseen
 
 
-MOST = 2**24  # places of all sources that places of targets look at side by side, in a run
-
-
 class Exact:
     """What is right where a task does not say otherwise: the target as it stands."""
 
     def is_right(self, text: str, target: str) -> bool:
         return text == target
+
+
+MOST = 2**24  # pairs of places that look at each other, in a run
 
 
 def runs(items: Sequence[Item], size: int) -> Iterator[list[int]]:

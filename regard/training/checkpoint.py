@@ -317,8 +317,8 @@ def read_standing(path: Path) -> Standing:
 def kept_of(standing: Standing, tensors: dict[str, Weights], shapes: Shapes) -> Kept:
     best = None
     if standing.best_step is not None:
-        value = float("nan") if standing.best_value is None else standing.best_value
-        loss = float("nan") if standing.best_loss is None else standing.best_loss
+        value, loss = (float("nan") if number is None else number
+                       for number in (standing.best_value, standing.best_loss))  # fmt: skip
         best = Best(standing.best_step, value, tensors["best.safetensors"], loss)
     window = tuple((step, {name: tensors["window.safetensors"][f"{step}.{name}"] for name in shapes})
                    for step in standing.window)  # fmt: skip

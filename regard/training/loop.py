@@ -140,8 +140,8 @@ def stand(crew: Crew, step: int, place: Place, bad: int) -> Standing:
     """Where the run stands now, for a checkpoint."""
     kept = crew.keep.kept
     best = kept.best
-    value = best.value if best is not None and math.isfinite(best.value) else None
-    loss = best.loss if best is not None and math.isfinite(best.loss) else None
+    value, loss = (number if math.isfinite(number) else None
+                   for number in ((best.value, best.loss) if best is not None else (math.nan, math.nan)))  # fmt: skip
     return Standing(
         run=crew.run, step=step, place=place, bad=bad, best_step=best.step if best else None, best_value=value,
         best_loss=loss, since_best=kept.since_best, window=tuple(each for each, _ in kept.window),

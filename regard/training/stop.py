@@ -95,9 +95,7 @@ class Stop:
             if count:
                 self.signal = int(each)
                 return self.interruption
-        if step and asked[0]:
-            return "the time is up"
-        if step >= steps and steps < planned:
+        if (step and asked[0]) or planned > steps <= step:
             return "the time is up"
         return f"all {steps} steps are done" if step >= steps else None
 
